@@ -21,48 +21,47 @@
 #define HAS_X86_LEVELS 0
 #endif
 
-static ptrdiff_t list_rows(const uint64_t *words, ptrdiff_t n_words, const double *gradient,
-                           const double *curvature, uint32_t *rows, double *pairs) {
+static ptrdiff_t list_rows(const uint64_t *words, ptrdiff_t n_words, const int64_t *steps,
+                           uint32_t *rows, int64_t *listed) {
     ptrdiff_t n = 0;
     for (ptrdiff_t w = 0; w < n_words; w++)
         for (uint64_t word = words[w]; word; word &= word - 1, n++) {
             uint32_t i = (uint32_t)(64 * w + __builtin_ctzll(word));
             rows[n] = i;
-            pairs[2 * n] = gradient[i];
-            pairs[2 * n + 1] = curvature[i];
+            listed[n] = steps[i];
         }
     return n;
 }
 
-typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
-
-/* Of columns with so few bins, rows in turn go to TURNS copies of the sums: one after the other,
-   they would wait for the same sum. */
-#define FEW_SLOTS 32
-#define TURNS 4
-
-static void add_histogram(const uint8_t *bins, const uint32_t *rows, const double *pairs,
-                          ptrdiff_t n, int n_slots, double *sums) {
-    const pair *from = (const pair *)pairs;
-    pair *to = (pair *)sums;
-    const uint32_t missing = (uint32_t)n_slots - 1;
-    ptrdiff_t i = 0;
-#define SLOT(i) (bins[rows[i]] < missing ? bins[rows[i]] : missing)
-    if (n_slots <= FEW_SLOTS && n >= 4 * n_slots) {
-        pair part[TURNS][FEW_SLOTS];
-        memset(part, 0, sizeof part);
-        for (; i + TURNS <= n; i += TURNS) {
-            part[0][SLOT(i)] += from[i];
-            part[1][SLOT(i + 1)] += from[i + 1];
-            part[2][SLOT(i + 2)] += from[i + 2];
-            part[3][SLOT(i + 3)] += from[i + 3];
-        }
-        for (int b = 0; b < n_slots; b++) to[b] += (part[0][b]
-                                                    + part[1][b]) + (part[2][b] + part[3][b]);
+/* Columns that are added up together: what is read of a row is read once for all of them, and no
+   row waits for the sum of the row before it. */
+#define TOGETHER 4
+#define CODE(j) columns[j].codes[row]
+#define LAST(j) columns[j].last
+#define PLAIN(j) sums[columns[j].first + CODE(j)] += own;
+#define CAPPED(j) sums[columns[j].first + (CODE(j) < LAST(j) ? CODE(j) : LAST(j))] += own;
+#define EACH_ROW(add)                   \
+    for (ptrdiff_t i = 0; i < n; i++) { \
+        const uint32_t row = rows[i];   \
+        const int64_t own = listed[i];  \
+        add                             \
     }
-    for (; i < n; i++) to[SLOT(i)] += from[i];
-#undef SLOT
+
+static void add_histograms(const box_column *columns, ptrdiff_t n_columns, const uint32_t *rows,
+                           const int64_t *listed, ptrdiff_t n, int64_t *sums) {
+    for (; n_columns >= TOGETHER; columns += TOGETHER, n_columns -= TOGETHER)
+        if (columns[0].exceeds | columns[1].exceeds | columns[2].exceeds | columns[3].exceeds)
+            EACH_ROW(CAPPED(0) CAPPED(1) CAPPED(2) CAPPED(3))
+        else
+            EACH_ROW(PLAIN(0) PLAIN(1) PLAIN(2) PLAIN(3))
+    for (ptrdiff_t j = 0; j < n_columns; j++)
+        EACH_ROW(CAPPED(j))
 }
+#undef CODE
+#undef LAST
+#undef PLAIN
+#undef CAPPED
+#undef EACH_ROW
 
 /* Bit i of half a word of rows, twice. */
 #define TWICE(i) 1u << (i), 1u << (i)
@@ -76,6 +75,7 @@ static const uint32_t bits_of_rows[64] __attribute__((aligned(64))) = {
 #define BYTE_BITS(m) (uint16_t)_mm_movemask_epi8((__m128i)(m))
 #define LE_BITS(x, t) _mm_movemask_pd((__m128d)((x) <= (t)))
 #define GT_BITS(x, t) _mm_movemask_pd((__m128d)((x) > (t)))
+#define LANE_BITS(m) _mm_movemask_pd((__m128d)(m))
 #else
 typedef uint8_t bytes_of_base __attribute__((vector_size(16)));
 /* Return each byte that is not 0 as a bit, the first as the lowest. */
@@ -87,6 +87,7 @@ static inline uint64_t bits_of_bytes(bytes_of_base m) {
 #define BYTE_BITS(m) bits_of_bytes((bytes_of_base)(m))
 #define LE_BITS(x, t) ((uint64_t)((x)[0] <= (t)[0]) | (uint64_t)((x)[1] <= (t)[1]) << 1)
 #define GT_BITS(x, t) ((uint64_t)((x)[0] > (t)[0]) | (uint64_t)((x)[1] > (t)[1]) << 1)
+#define LANE_BITS(m) ((uint64_t)((m)[0] & 1) | (uint64_t)((m)[1] & 1) << 1)
 #endif
 #define NAME(f) JOIN(base, f)
 #define SET
@@ -98,11 +99,13 @@ static inline uint64_t bits_of_bytes(bytes_of_base m) {
 #undef BYTE_BITS
 #undef LE_BITS
 #undef GT_BITS
+#undef LANE_BITS
 
 #if HAS_X86_LEVELS
 #define BYTE_BITS(m) (uint32_t)_mm256_movemask_epi8((__m256i)(m))
 #define LE_BITS(x, t) _mm256_movemask_pd((__m256d)((x) <= (t)))
 #define GT_BITS(x, t) _mm256_movemask_pd((__m256d)((x) > (t)))
+#define LANE_BITS(m) _mm256_movemask_pd((__m256d)(m))
 /* Of the two halves of each byte, by a table. */
 #define NIBBLES 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4
 #define HALF(x, shift) _mm256_shuffle_epi8(_mm256_setr_epi8(NIBBLES, NIBBLES), \
@@ -118,6 +121,7 @@ static inline uint64_t bits_of_bytes(bytes_of_base m) {
 #undef BYTE_BITS
 #undef LE_BITS
 #undef GT_BITS
+#undef LANE_BITS
 #undef COUNT_BYTES
 
 #if defined(__clang__)
@@ -128,6 +132,7 @@ static inline uint64_t bits_of_bytes(bytes_of_base m) {
 #define BYTE_BITS(m) _mm512_movepi8_mask((__m512i)(m))
 #define LE_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_LE_OQ)
 #define GT_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_GT_OQ)
+#define LANE_BITS(m) _mm512_movepi64_mask((__m512i)(m))
 #define ADD_WHERE(s, word, bits, v)                                                        \
     ((VEC)_mm512_mask_add_pd((__m512d)(s),                                                 \
                              _mm512_test_epi64_mask((__m512i)(word), (__m512i)(bits)),     \

@@ -34,10 +34,33 @@ typedef struct {
     double bound;
 } number_test;
 
+/* The step of a row is its gradient and its curvature, both as whole numbers of units, in one
+ * number: 2^32 gradient + curvature. So is a sum of steps, exact while all |gradients| add up to
+ * less than 2^31, and all curvatures, which are at least 0, to less than 2^32. */
+static inline void box_numbers(int64_t step, const double *units, double *numbers) {
+    numbers[0] = units[0] * (double)(int32_t)(step >> 32);
+    numbers[1] = units[1] * (double)(uint32_t)step;
+}
+
+/* A column whose sums begin at `first`: one for each bin, and last, that of the missing cells.
+ * exceeds : whether a code is above `last`, as that of a missing cell may be */
+typedef struct {
+    const uint8_t *codes;
+    int64_t first;
+    int32_t last, exceeds;
+} box_column;
+static inline box_column box_column_of(const uint8_t *codes, ptrdiff_t n_rows, int64_t first,
+                                       int64_t n_slots) {
+    uint8_t most = 0;
+    if (n_slots < BOX_SLOTS)
+        for (ptrdiff_t i = 0; i < n_rows; i++) most = codes[i] > most ? codes[i] : most;
+    return (box_column){codes, first, (int32_t)n_slots - 1, most >= n_slots};
+}
+
 /* The split of a node with the largest gain: rows up to `bin` to the left; missing_left: -1 where
  * the node has no missing cell. */
 typedef struct {
-    double gain, left_gradient, left_curvature;
+    double gain, left_curvature;
     int32_t column, bin, missing_left;
 } box_split;
 
@@ -51,9 +74,8 @@ typedef struct {
     /* words = whether hash(seed, row) < limit, for rows from first_row on */
     void (*draw)(uint64_t seed, uint64_t limit, uint64_t first_row, ptrdiff_t n_rows,
                  uint64_t *words);
-    /* words = whether the gradient or the curvature of a row is not 0 */
-    void (*in_use)(const double *gradient, const double *curvature, ptrdiff_t n_rows,
-                   uint64_t *words);
+    /* words = whether the step of a row is not 0 */
+    void (*in_use)(const int64_t *steps, ptrdiff_t n_rows, uint64_t *words);
     /* sum of v over the rows in the box */
     double (*sum)(const uint64_t *words, ptrdiff_t n_rows, const double *v);
     /* out[i] += sum of coef[r] over the boxes r that row i is in, whose words begin at r * step */
@@ -65,18 +87,18 @@ typedef struct {
     /* codes[i] = the number of edges below x[i], BOX_MISSING where x[i] is NaN, for 64 numbers;
      * there are 2^k - 1 edges, ascending, padded with infinity */
     void (*bin)(const double *x, const double *edges, int n_edges, uint8_t *codes);
-    /* Write the positions of the bits of the words, and the pairs of gradient and curvature at
-     * these, to lists; return how many. */
-    ptrdiff_t (*list)(const uint64_t *words, ptrdiff_t n_words, const double *gradient,
-                      const double *curvature, uint32_t *rows, double *pairs);
-    /* sums[bin] += pairs for the n rows in a list, the missing cells in the last of the n_slots. */
-    void (*histogram)(const uint8_t *bins, const uint32_t *rows, const double *pairs, ptrdiff_t n,
-                      int n_slots, double *sums);
-    /* Improve `best` by the splits of a column: sums are n_slots pairs, the last of missing cells,
-     * whose total is that of the node; each side must have a curvature of at least `least`, which
-     * is positive. */
-    void (*best_split)(const double *sums, int n_slots, const double *total, double ridge,
-                       double least, int32_t column, box_split *best);
+    /* Write the positions of the bits of the words, and the steps at these, to lists; return how
+     * many. */
+    ptrdiff_t (*list)(const uint64_t *words, ptrdiff_t n_words, const int64_t *steps,
+                      uint32_t *rows, int64_t *listed);
+    /* Add the steps of the n rows in a list to the sums of their bins in each column. */
+    void (*histograms)(const box_column *columns, ptrdiff_t n_columns, const uint32_t *rows,
+                       const int64_t *listed, ptrdiff_t n, int64_t *sums);
+    /* Improve `best` by the splits of a column: sums are of n_slots bins, the last of missing
+     * cells, whose total, gradient and curvature in numbers, is that of the node; each side must
+     * have a curvature of at least `least`, which is positive. */
+    void (*best_split)(const int64_t *sums, int n_slots, const double *units, const double *total,
+                       double ridge, double least, int32_t column, box_split *best);
     /* y += a x, of n numbers: a change of the slopes of a quadratic, rounded alike in all */
     void (*add_single)(const float *x, ptrdiff_t n, double a, double *y);
     void (*add_double)(const double *x, ptrdiff_t n, double a, double *y);

@@ -3,6 +3,7 @@
  *   SET              the function attribute that turns the instruction set on
  *   VB               bytes in a vector
  *   BYTE_BITS(m)     the VB bits of a vector of bytes that are 0 or -1
+ *   LANE_BITS(m)     the bits of a vector of 8-byte lanes that are 0 or -1
  *   LE_BITS(x, t)    the bits of x <= t, of a vector of doubles; GT_BITS of x > t
  *   ADD_WHERE(s, word, bits, v)  s + v in the lanes in which word has bits, s elsewhere; may be
  *                    left out
@@ -107,18 +108,19 @@ TARGET_EXTERN void NAME(draw)(uint64_t seed, uint64_t limit, uint64_t first_row,
     if (n_rows % 64) words[n_rows / 64] &= ((uint64_t)1 << (n_rows % 64)) - 1;
 }
 
-TARGET_EXTERN void NAME(in_use)(const double *gradient, const double *curvature, ptrdiff_t n_rows,
-                                uint64_t *words) {
-    for (ptrdiff_t w = 0; w < (n_rows + 63) / 64; w++) {
-        uint8_t in[64] = {0};
-        int n = (int)(n_rows - 64 * w < 64 ? n_rows - 64 * w : 64);
-        for (int i = 0; i < n; i++)
-            in[i] = (gradient[64 * w + i] != 0) | (curvature[64 * w + i] != 0);
-        uint64_t word = 0;
-        UNROLL for (int j = 0; j < 64 / VB; j++)
-            word |= (uint64_t)BYTE_BITS(-*(const BYTES *)(in + j * VB)) << (j * VB % 64);
-        words[w] = word;
-    }
+/* The bits of the numbers that are not 0, of at most 64. */
+TARGET uint64_t NAME(nonzeros)(const int64_t *x, int n) {
+    uint64_t bits = 0;
+    int i = 0;
+    for (; i + VL <= n; i += VL) bits |= (uint64_t)LANE_BITS(*(const IVEC *)(x + i) != 0) << i;
+    for (; i < n; i++) bits |= (uint64_t)(x[i] != 0) << i;
+    return bits;
+}
+
+TARGET_EXTERN void NAME(in_use)(const int64_t *steps, ptrdiff_t n_rows, uint64_t *words) {
+    for (ptrdiff_t w = 0; w < (n_rows + 63) / 64; w++)
+        words[w] = NAME(nonzeros)(steps + 64 * w,
+                                  (int)(n_rows - 64 * w < 64 ? n_rows - 64 * w : 64));
 }
 
 /* ---------------------------------------------------------------- sums over the rows of a box */
@@ -310,47 +312,32 @@ TARGET int NAME(best_place)(const double *g, const double *c, int n, const doubl
     return b;
 }
 
-/* Bit 2 * b says whether the pair of slot b has a number that is not 0, of at most 32 slots. */
-TARGET uint64_t NAME(slots_in_use)(const double *sums, int n) {
-    uint64_t bits = 0;
-    int i = 0;
-    for (; i + VL <= 2 * n; i += VL) {
-        VEC x = *(const VEC *)(sums + i), zero = {0};
-        bits |= (uint64_t)(GT_BITS(x, zero) | GT_BITS(-x, zero)) << i;
-    }
-    for (; i < 2 * n; i++) bits |= (uint64_t)(sums[i] != 0) << i;
-    return (bits | bits >> 1) & 0x5555555555555555u;
-}
-
-TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const double *total,
-                                    double ridge, double least,
+TARGET_EXTERN void NAME(best_split)(const int64_t *sums, int n_slots, const double *units,
+                                    const double *total, double ridge, double least,
                                     int32_t column, box_split *best) {
-    double g[BOX_SLOTS + 8], c[BOX_SLOTS + 8], none[2] = {0, 0};
+    double g[BOX_SLOTS + 8], c[BOX_SLOTS + 8], none[2] = {0, 0}, missing[2], left[2];
     uint8_t slots[BOX_SLOTS];
-    const double *missing = sums + 2 * (n_slots - 1);
-    int n = 0, is_missing = missing[0] != 0 || missing[1] != 0;
-    double gradient = 0, curvature = 0;
+    int n = 0, is_missing = sums[n_slots - 1] != 0;
+    int64_t sum = 0;
+    box_numbers(sums[n_slots - 1], units, missing);
     /* Slots of no rows change no side. */
-    for (int start = 0; start < n_slots - 1; start += 32) {
-        int n_here = n_slots - 1 - start < 32 ? n_slots - 1 - start : 32;
-        uint64_t bits = NAME(slots_in_use)(sums + 2 * start, n_here);
+    for (int start = 0; start < n_slots - 1; start += 64) {
+        int n_here = n_slots - 1 - start < 64 ? n_slots - 1 - start : 64;
+        uint64_t bits = NAME(nonzeros)(sums + start, n_here);
         for (; bits; bits &= bits - 1, n++) {
-            unsigned b = slots[n] = (uint8_t)(start + (__builtin_ctzll(bits) >> 1));
-            g[n] = gradient += sums[2 * b];
-            c[n] = curvature += sums[2 * b + 1];
+            unsigned b = slots[n] = (uint8_t)(start + __builtin_ctzll(bits));
+            box_numbers(sum += sums[b], units, left);
+            g[n] = left[0], c[n] = left[1];
         }
     }
     for (int b = n; b < (n + VL - 1) / VL * VL; b++) g[b] = 0, c[b] = -1 - missing[1];
-    int at = NAME(best_place)(g, c, n, none, total, ridge, least, &best->gain);
-    if (at >= 0) {
-        best->column = column, best->bin = slots[at], best->missing_left = is_missing ? 0 : -1;
-        best->left_gradient = g[at], best->left_curvature = c[at];
-    }
-    if (!is_missing) return;
-    at = NAME(best_place)(g, c, n, missing, total, ridge, least, &best->gain);
-    if (at >= 0) {
-        best->column = column, best->bin = slots[at], best->missing_left = 1;
-        best->left_gradient = g[at] + missing[0], best->left_curvature = c[at] + missing[1];
+    for (int side = 0; side <= is_missing; side++) {
+        const double *more = side ? missing : none;
+        int at = NAME(best_place)(g, c, n, more, total, ridge, least, &best->gain);
+        if (at < 0) continue;
+        best->column = column, best->bin = slots[at];
+        best->missing_left = is_missing ? side : -1;
+        best->left_curvature = c[at] + more[1];
     }
 }
 
@@ -366,7 +353,7 @@ TARGET_EXTERN void NAME(add_double)(const double *restrict x, ptrdiff_t n, doubl
 static const box_kernels NAME(kernels) = {
     NAME(inside_bins),   NAME(inside_numbers), NAME(draw),          NAME(in_use),
     NAME(sum),           NAME(apply),          NAME(spread_single), NAME(spread_double),
-    NAME(bin),           list_rows,            add_histogram,       NAME(best_split),
+    NAME(bin),           list_rows,            add_histograms,      NAME(best_split),
     NAME(add_single),    NAME(add_double)};
 
 #undef VL

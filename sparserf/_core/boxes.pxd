@@ -14,29 +14,35 @@ cdef extern from "box.h" nogil:
         int8_t above, may_miss
         double bound
     ctypedef struct box_split:
-        double gain, left_gradient, left_curvature
+        double gain, left_curvature
         int32_t column, bin, missing_left
+    ctypedef struct box_column:
+        const uint8_t *codes
+        int64_t first
+        int32_t last, exceeds
     ctypedef struct box_kernels:
         void (*inside_bins)(const uint8_t *, ptrdiff_t, ptrdiff_t, const bin_test *, int,
                             uint64_t *) noexcept nogil
         uint64_t (*inside_numbers)(const double *, const number_test *, int) noexcept nogil
         void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
-        void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
+        void (*in_use)(const int64_t *, ptrdiff_t, uint64_t *) noexcept nogil
         double (*sum)(const uint64_t *, ptrdiff_t, const double *) noexcept nogil
         void (*apply)(const uint64_t *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                       double *) noexcept nogil
         void (*spread_single)(const uint64_t *, ptrdiff_t, const double *, float *) noexcept nogil
         void (*spread_double)(const uint64_t *, ptrdiff_t, const double *, double *) noexcept nogil
         void (*bin)(const double *, const double *, int, uint8_t *) noexcept nogil
-        ptrdiff_t (*list)(const uint64_t *, ptrdiff_t, const double *, const double *, uint32_t *,
-                          double *) noexcept nogil
-        void (*histogram)(const uint8_t *, const uint32_t *, const double *, ptrdiff_t, int,
-                          double *) noexcept nogil
-        void (*best_split)(const double *, int, const double *, double, double, int32_t,
-                           box_split *) noexcept nogil
+        ptrdiff_t (*list)(const uint64_t *, ptrdiff_t, const int64_t *, uint32_t *,
+                          int64_t *) noexcept nogil
+        void (*histograms)(const box_column *, ptrdiff_t, const uint32_t *, const int64_t *,
+                           ptrdiff_t, int64_t *) noexcept nogil
+        void (*best_split)(const int64_t *, int, const double *, const double *, double, double,
+                           int32_t, box_split *) noexcept nogil
         void (*add_single)(const float *, ptrdiff_t, double, double *) noexcept nogil
         void (*add_double)(const double *, ptrdiff_t, double, double *) noexcept nogil
     uint32_t box_hash(uint64_t, uint32_t)
+    void box_numbers(int64_t, const double *, double *)
+    box_column box_column_of(const uint8_t *, ptrdiff_t, int64_t, int64_t)
     const box_kernels *box_select(int)
     ctypedef void (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t, ptrdiff_t,
                                        int64_t *) noexcept nogil

@@ -37,8 +37,7 @@ def draw_rows(
 def histograms(
     boxes: BinBoxes,
     bins: np.ndarray,
-    gradient: np.ndarray,
-    curvature: np.ndarray,
+    steps: np.ndarray,
     tree: np.ndarray,
     seeds: np.ndarray,
     share: float,

@@ -7,11 +7,15 @@ bins    uint8 (n_columns, n_rows), each column contiguous: the bin of each cell,
 boxes   int32 (n_boxes, n_conditions, 4), a condition is (column, low, high, missing): low <= bin <=
         high or, where missing is 1, bin == MISSING. A column of -1 is no condition. low > high is
         an interval of no bins.
+steps   int64 (n_rows,): the gradient of each row, in units, times 2**32, plus its curvature in
+        units, which is at least 0. All sizes of gradients, and all curvatures, add up to less than
+        2**31: all sums of steps are exact.
 bits    uint64 (n_boxes, n_words), the last axis contiguous: bit i % 64 of word i // 64 says whether
         row i is in the box. Bits past the last row are 0.
 
-Sums are float64. All instruction sets give the same bits; `level` is a position in rows.LEVELS, any
-other the default. What is added up of some rows is added to `out`: rows may come in slices.
+Other sums are float64. All instruction sets give the same bits; `level` is a position in
+rows.LEVELS, any other the default. What is added up of some rows is added to `out`: rows may come
+in slices.
 """
 from cython cimport floating
 from libc.math cimport INFINITY
@@ -493,15 +497,14 @@ def draw_rows(uint64_t seed, double share, uint64_t first_row, ptrdiff_t n_rows,
 
 
 def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None,
-               const double[::1] gradient not None, const double[::1] curvature not None,
-               const int32_t[::1] tree not None, const uint64_t[::1] seeds not None, double share,
-               uint64_t first_row, const int32_t[:, ::1] columns not None,
-               const int64_t[:, ::1] first not None, const int64_t[::1] at not None,
-               double[:, ::1] sums not None, int64_t[::1] counts not None, ptrdiff_t start,
-               ptrdiff_t stop, int level=-1):
+               const int64_t[::1] steps not None, const int32_t[::1] tree not None,
+               const uint64_t[::1] seeds not None, double share, uint64_t first_row,
+               const int32_t[:, ::1] columns not None, const int64_t[:, ::1] first not None,
+               const int64_t[::1] at not None, int64_t[::1] sums not None,
+               int64_t[::1] counts not None, ptrdiff_t start, ptrdiff_t stop, int level=-1):
     """Add the histograms of some boxes to sums, and the numbers of their rows to counts.
 
-    A row counts if its tree draws it, and its gradient or its curvature is not 0.
+    A row counts if its tree draws it and its step is not 0.
 
     tree : the tree of each box, ascending
     seeds : of each tree, by which it draws a share of the rows
@@ -511,22 +514,20 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None,
         each among the sums of a node: one for each bin, and last the missing cells; bins beyond
         these count as missing
     at : where the sums of each box begin
-    sums : (n_sums, 2), of gradient and curvature
     """
-    cdef ptrdiff_t r, end, t, i, block, n, n_listed, j, column, size, n_rows = bins.shape[1]
+    cdef ptrdiff_t r, end, t, i, block, n, n_listed, j, n_rows = bins.shape[1]
     cdef uint64_t limit = limit_of(share)
     cdef const box_kernels *kernels = kernels_of(level)
     cdef uint64_t[BLOCK_WORDS] seen
     cdef uint64_t *used
     cdef uint64_t[BLOCK_WORDS] words
     cdef uint32_t *rows
-    cdef double *pairs
+    cdef int64_t *listed
+    cdef box_column *own
     boxes.check(bins)
-    check_equal("gradient", "rows", n_rows, gradient.shape[0])
-    check_equal("curvature", "rows", n_rows, curvature.shape[0])
+    check_equal("steps", "rows", n_rows, steps.shape[0])
     check_equal("at", "boxes", boxes.n, at.shape[0])
     check_equal("counts", "boxes", boxes.n, counts.shape[0])
-    check_equal("sums", "columns", 2, sums.shape[1])
     check_trees(boxes.n_columns, tree, boxes.n, columns, first)
     check_equal("seeds", "entries", columns.shape[0], seeds.shape[0])
     if not 0 <= start <= stop <= boxes.n:
@@ -537,15 +538,17 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None,
     if n_rows == 0 or start == stop or columns.shape[1] == 0:
         return
     rows = <uint32_t *>malloc(BOX_BLOCK * sizeof(uint32_t))
-    pairs = <double *>malloc(2 * BOX_BLOCK * sizeof(double))
+    listed = <int64_t *>malloc(BOX_BLOCK * sizeof(int64_t))
     used = <uint64_t *>malloc(words_of(n_rows) * sizeof(uint64_t))
-    if rows == NULL or pairs == NULL or used == NULL:
+    own = <box_column *>malloc(columns.shape[1] * sizeof(box_column))
+    if rows == NULL or listed == NULL or used == NULL or own == NULL:
         free(rows)
-        free(pairs)
+        free(listed)
         free(used)
+        free(own)
         raise MemoryError
     with nogil:
-        kernels.in_use(&gradient[0], &curvature[0], n_rows, used)
+        kernels.in_use(&steps[0], n_rows, used)
         end = start
         while end < stop:  # tree by tree, whose sums stay in the cache
             start, t = end, tree[end]
@@ -557,20 +560,20 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None,
                 kernels.draw(seeds[t], limit, first_row + <uint64_t>block, n, &seen[0])
                 for j in range(words_of(n)):
                     seen[j] &= used[BLOCK_WORDS * i + j]
+                for j in range(columns.shape[1]):
+                    own[j] = box_column_of(&bins[columns[t, j], block], n, first[t, j],
+                                           first[t, j + 1] - first[t, j])
                 for r in range(start, end):
                     boxes.inside(kernels, r, &bins[0, block], bins.strides[0], n, &words[0])
                     for j in range(words_of(n)):
                         words[j] &= seen[j]
-                    n_listed = kernels.list(&words[0], words_of(n), &gradient[block],
-                                            &curvature[block], rows, pairs)
+                    n_listed = kernels.list(&words[0], words_of(n), &steps[block], rows, listed)
                     counts[r] += n_listed
-                    for j in range(columns.shape[1]):
-                        column, size = columns[t, j], first[t, j + 1] - first[t, j]
-                        kernels.histogram(&bins[column, block], rows, pairs, n_listed, <int>size,
-                                          &sums[at[r] + first[t, j], 0])
+                    kernels.histograms(own, columns.shape[1], rows, listed, n_listed, &sums[at[r]])
         free(rows)
-        free(pairs)
+        free(listed)
         free(used)
+        free(own)
 
 
 cdef int check_trees(ptrdiff_t n_columns, const int32_t[::1] tree, ptrdiff_t n_boxes,

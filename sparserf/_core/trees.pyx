@@ -4,7 +4,7 @@ level by level. How a tree grows is said in `features/growth.py`; bins and boxes
 A tree asks for the histograms of some of its nodes: of its root and, after each level, of the
 smaller half of each node that was split. That of the larger half is what is left of the node's.
 Where rows are in memory they are kept as a list, of which each node has a part, and a pair of nodes
-of few rows needs no histograms: theirs are made column by column, where a split is looked for.
+of few rows keeps no histograms: theirs are made column by column, where a split is looked for.
 
 Which columns a node sees depends on the seed of its tree, on its way from the root and on the
 numbers of the columns alone: all ways to grow give the same boxes.
@@ -21,23 +21,28 @@ from libc.string cimport memchr, memcpy, memmove, memset
 import numpy as np
 
 from sparserf._core.boxes cimport (BLOCK_WORDS, BOX_BLOCK, BOX_MISSING, BOX_SLOTS, BOX_WORD,
-                                   box_hash, box_kernels, box_split, kernels_of)
+                                   box_column, box_column_of, box_hash, box_kernels, box_numbers,
+                                   box_split, kernels_of)
 
 cdef enum:
     NO_NODE = -1
     NO_COLUMN = -1
     HIGHEST = BOX_MISSING - 1
-    # A node and its sibling of at most so many rows for each bin of a column keep no histograms.
+    # A node and its sibling keep no histograms if they have at most so many rows for each bin of a
+    # column, or so few that the histograms of all that have more could be more than so many bytes.
     ROWS_A_BIN = 4
+    KEPT_BYTES = 1 << 26
+    # Histograms of so many columns are made at a time of such a node, and stay in the cache.
+    AT_A_TIME = 4
 
 cdef uint32_t NO_HASH = 0xffffffff  # larger than those of columns
 
-# sums : the histogram of the node, pairs of gradient and curvature; NULL: it is not kept
-# total : the sums of all of its rows
+# sums : the histogram of the node, of the steps of rows (boxes.pyx); NULL: it is not kept
+# total : the sums of gradient and curvature of all of its rows
 # start, count : where its rows begin among those of the tree, and how many they are
 ctypedef struct tree_node:
     box_split split
-    double *sums
+    int64_t *sums
     double[2] total
     uint64_t key
     int64_t start, count
@@ -49,14 +54,16 @@ ctypedef struct ranked:
     int32_t node
 
 # Rows in memory, and the list of those that a tree sees, node by node.
+# listed : room for the steps of a block of the list, or of a node of few rows
 ctypedef struct row_list:
     const uint8_t *bins
     ptrdiff_t step
-    const double *gradient
-    const double *curvature
+    const int64_t *steps
     uint32_t *rows
     uint32_t *spare
-    double *pairs
+    int64_t *listed
+    int64_t few
+    box_column *columns
 
 
 cdef int by_gain(const void *a, const void *b) noexcept nogil:
@@ -83,20 +90,18 @@ cdef inline ptrdiff_t sibling_of(ptrdiff_t k) noexcept nogil:
 
 
 cdef void gather(row_list *rows, int64_t start, ptrdiff_t n) noexcept nogil:
-    """Copy the gradient and curvature of n listed rows."""
+    """Copy the steps of n listed rows."""
     cdef ptrdiff_t i
-    cdef const uint32_t *listed = rows.rows + start
     for i in range(n):
-        rows.pairs[2 * i], rows.pairs[2 * i + 1] = (rows.gradient[listed[i]],
-                                                    rows.curvature[listed[i]])
+        rows.listed[i] = rows.steps[rows.rows[start + i]]
 
 
-cdef void add_up(const double *pairs, ptrdiff_t n, double *total) noexcept nogil:
+cdef int64_t sum_of(const int64_t *x, ptrdiff_t n) noexcept nogil:
     cdef ptrdiff_t i
-    total[0] = total[1] = 0
+    cdef int64_t total = 0
     for i in range(n):
-        total[0] += pairs[2 * i]
-        total[1] += pairs[2 * i + 1]
+        total += x[i]
+    return total
 
 
 cdef int check_equal(str name, str what, ptrdiff_t wanted, ptrdiff_t got) except -1:
@@ -131,6 +136,8 @@ cdef class Tree:
     cdef int32_t *asked
     cdef int64_t *first
     cdef uint32_t *hashes
+    cdef int32_t *seen
+    cdef double[2] units
     cdef ptrdiff_t n_nodes, n_waiting, n_asked, n_leaves, most_leaves, n_columns
     cdef ptrdiff_t most_order
     cdef double node_share, row_share, min_samples, ridge
@@ -156,8 +163,9 @@ cdef class Tree:
         self.asked = <int32_t *>malloc(boxes.shape[0] * sizeof(int32_t))
         self.first = <int64_t *>malloc((self.n_columns + 1) * sizeof(int64_t))
         self.hashes = <uint32_t *>malloc((2 * self.n_columns + 1) * sizeof(uint32_t))
+        self.seen = <int32_t *>malloc(self.n_columns * sizeof(int32_t) + 1)
         if (self.nodes == NULL or self.waiting == NULL or self.asked == NULL or self.first == NULL
-                or self.hashes == NULL):
+                or self.hashes == NULL or self.seen == NULL):
             raise MemoryError
         self.first[0] = 0
         for j in range(self.n_columns):
@@ -197,6 +205,7 @@ cdef class Tree:
         free(self.asked)
         free(self.first)
         free(self.hashes)
+        free(self.seen)
 
     def asks(self):
         """Return the boxes of the nodes whose histograms the tree asks for; none: it has grown."""
@@ -217,35 +226,43 @@ cdef class Tree:
             lines[self.nodes[k].parent, 3] = <int32_t>k
         return splits
 
-    def answer(self, const double[:, ::1] sums not None, const int64_t[::1] counts not None):
+    def answer(self, const int64_t[::1] sums not None, const int64_t[::1] counts not None,
+               const double[::1] units not None):
         """Take the histograms that the tree asks for, one after the other, and grow by a level.
 
-        sums : (n_sums, 2), as `boxes.histograms` makes them
+        sums : (n_sums,), as `boxes.histograms` makes them
         counts : the number of rows of each of these nodes
+        units : those of gradient and curvature in steps
         """
         cdef ptrdiff_t i
         cdef int64_t size = self.first[self.n_columns]
-        check_equal("sums", "columns", 2, sums.shape[1])
+        self.measure(units)
         check_equal("sums", "sums", self.n_asked * size, sums.shape[0])
         check_equal("counts", "nodes", self.n_asked, counts.shape[0])
         with nogil:
             for i in range(self.n_asked):
                 self.nodes[self.asked[i]].count = counts[i]
-                memcpy(self.new_sums(self.asked[i]), &sums[i * size, 0], 2 * size * sizeof(double))
+                memcpy(self.new_sums(self.asked[i]), &sums[i * size], size * sizeof(int64_t))
                 self.subtract(self.asked[i])
             self.grow_level(NULL)
 
-    def grow(self, const uint8_t[:, :] bins not None, const double[::1] gradient not None,
-             const double[::1] curvature not None):
+    cdef int measure(self, const double[::1] units) except -1:
+        check_equal("units", "numbers", 2, units.shape[0])
+        self.units[0], self.units[1] = units[0], units[1]
+        return 0
+
+    def grow(self, const uint8_t[:, :] bins not None, const int64_t[::1] steps not None,
+             const double[::1] units not None):
         """Grow on all rows, to the end.
 
-        bins : uint8 (n_columns, n_rows), each column contiguous
+        bins, steps : of the rows, as in boxes.pyx
+        units : those of gradient and curvature in steps
         """
         cdef row_list rows
-        cdef ptrdiff_t n_rows = bins.shape[1]
+        cdef ptrdiff_t j, n_rows = bins.shape[1]
         check_equal("bins", "columns", self.n_bins.shape[0], bins.shape[0])
-        check_equal("gradient", "rows", n_rows, gradient.shape[0])
-        check_equal("curvature", "rows", n_rows, curvature.shape[0])
+        check_equal("steps", "rows", n_rows, steps.shape[0])
+        self.measure(units)
         if n_rows > 1 and bins.strides[1] != 1:
             raise ValueError("bins must have a contiguous last axis, "
                              f"got a stride of {bins.strides[1]} bytes")
@@ -255,28 +272,36 @@ cdef class Tree:
             self.n_asked = 0
             return
         rows.bins, rows.step = &bins[0, 0], bins.strides[0]
-        rows.gradient, rows.curvature = &gradient[0], &curvature[0]
+        rows.steps = &steps[0]
         rows.rows = <uint32_t *>malloc(n_rows * sizeof(uint32_t))
         rows.spare = <uint32_t *>malloc(n_rows * sizeof(uint32_t))
-        rows.pairs = <double *>malloc(2 * BOX_BLOCK * sizeof(double))
+        rows.few = self.few_of(n_rows)
+        rows.listed = <int64_t *>malloc(max(rows.few, <int64_t>BOX_BLOCK) * sizeof(int64_t))
+        rows.columns = <box_column *>malloc(self.n_columns * sizeof(box_column))
         try:
-            if rows.rows == NULL or rows.spare == NULL or rows.pairs == NULL:
+            if (rows.rows == NULL or rows.spare == NULL or rows.listed == NULL
+                    or rows.columns == NULL):
                 raise MemoryError
             with nogil:
                 self.draw_rows(&rows, n_rows)
+                for j in range(self.n_columns):
+                    rows.columns[j] = box_column_of(
+                        &bins[self.columns[j], 0], n_rows, self.first[j],
+                        self.first[j + 1] - self.first[j])
                 while self.n_asked > 0:
                     self.sum_level(&rows)
                     self.grow_level(&rows)
         finally:
             free(rows.rows)
             free(rows.spare)
-            free(rows.pairs)
+            free(rows.listed)
+            free(rows.columns)
 
     # ------------------------------------------------------------ histograms
 
-    cdef double *new_sums(self, ptrdiff_t k) except NULL nogil:
+    cdef int64_t *new_sums(self, ptrdiff_t k) except NULL nogil:
         """Return room for the histogram of a node, zeros."""
-        self.nodes[k].sums = <double *>calloc(2 * self.first[self.n_columns], sizeof(double))
+        self.nodes[k].sums = <int64_t *>calloc(self.first[self.n_columns], sizeof(int64_t))
         if self.nodes[k].sums == NULL:
             with gil:
                 raise MemoryError
@@ -289,21 +314,27 @@ cdef class Tree:
     cdef void subtract(self, ptrdiff_t k) noexcept nogil:
         """Give the sibling of a node what is left of the histogram of their parent."""
         cdef int64_t i
-        cdef double *left
-        cdef double *sums = self.nodes[k].sums
+        cdef int64_t *left
+        cdef int64_t *sums = self.nodes[k].sums
         cdef tree_node *parent
         if k == 0:
             return
         parent = self.nodes + self.nodes[k].parent
         left = parent.sums
-        for i in range(2 * self.first[self.n_columns]):
+        for i in range(self.first[self.n_columns]):
             left[i] -= sums[i]
         parent.sums = NULL
         self.nodes[sibling_of(k)].sums = left
         self.nodes[sibling_of(k)].count = parent.count - self.nodes[k].count
 
+    cdef int64_t few_of(self, int64_t n_rows) noexcept nogil:
+        """Return at most how many rows a node and its sibling have that keep no histograms."""
+        cdef int64_t size = self.first[self.n_columns]
+        return max(ROWS_A_BIN * size // self.n_columns,
+                   2 * n_rows * size * <int64_t>sizeof(int64_t) // KEPT_BYTES)
+
     cdef void draw_rows(self, row_list *rows, ptrdiff_t n_rows) noexcept nogil:
-        """List the rows that the tree sees, whose gradient or curvature is not 0."""
+        """List the rows that the tree sees, whose step is not 0."""
         cdef uint64_t limit = <uint64_t>(self.row_share * 4294967296.0 + 0.5)
         cdef uint64_t[BLOCK_WORDS] words
         cdef uint64_t[BLOCK_WORDS] used
@@ -313,11 +344,11 @@ cdef class Tree:
             n = min(<ptrdiff_t>BOX_BLOCK, n_rows - start)
             n_words = (n + BOX_WORD - 1) // BOX_WORD
             self.kernels.draw(self.seed, limit, start, n, &words[0])
-            self.kernels.in_use(rows.gradient + start, rows.curvature + start, n, &used[0])
+            self.kernels.in_use(rows.steps + start, n, &used[0])
             for i in range(n_words):
                 words[i] &= used[i]
-            n = self.kernels.list(&words[0], n_words, rows.gradient + start, rows.curvature + start,
-                                  rows.rows + n_listed, rows.pairs)
+            n = self.kernels.list(&words[0], n_words, rows.steps + start, rows.rows + n_listed,
+                                  rows.listed)
             for i in range(n_listed, n_listed + n):
                 rows.rows[i] += <uint32_t>start
             n_listed += n
@@ -327,14 +358,12 @@ cdef class Tree:
         """Make the histograms that are asked for, of pairs of nodes that keep them."""
         cdef ptrdiff_t i, k
         cdef int64_t most
-        cdef int64_t few = min(<int64_t>BOX_BLOCK,
-                               ROWS_A_BIN * self.first[self.n_columns] // self.n_columns)
         for i in range(self.n_asked):
             k = self.asked[i]
             most = self.nodes[k].count
             if k > 0:
                 most = max(most, self.nodes[sibling_of(k)].count)
-            if most > few:
+            if most > rows.few:
                 self.sum_rows(k, rows)
                 self.subtract(k)
             elif k > 0:
@@ -343,17 +372,15 @@ cdef class Tree:
 
     cdef int sum_rows(self, ptrdiff_t k, row_list *rows) except -1 nogil:
         """Make the histogram of a node."""
-        cdef ptrdiff_t i, j, n
+        cdef ptrdiff_t i, n
         cdef int64_t start, count = self.nodes[k].count
-        cdef double *sums = self.new_sums(k)
+        cdef int64_t *sums = self.new_sums(k)
         for i in range((count + BOX_BLOCK - 1) // BOX_BLOCK):
             start = self.nodes[k].start + BOX_BLOCK * i
             n = min(<int64_t>BOX_BLOCK, count - BOX_BLOCK * i)
             gather(rows, start, n)
-            for j in range(self.n_columns):
-                self.kernels.histogram(rows.bins + self.columns[j] * rows.step, rows.rows + start,
-                                       rows.pairs, n, <int>(self.first[j + 1] - self.first[j]),
-                                       sums + 2 * self.first[j])
+            self.kernels.histograms(rows.columns, self.n_columns, rows.rows + start, rows.listed,
+                                    n, sums)
         return 0
 
     # ------------------------------------------------------------ splits
@@ -394,37 +421,55 @@ cdef class Tree:
 
     cdef void find_split(self, tree_node *node, ptrdiff_t k, row_list *rows) noexcept nogil:
         """Find the split of a node with the largest gain, among the columns that it sees."""
-        cdef ptrdiff_t j
-        cdef int n_slots
+        cdef ptrdiff_t j, n = 0
         cdef double least
-        cdef double *sums
-        cdef double[2 * BOX_SLOTS] of_column
         cdef uint32_t largest
         if node.count < 2 * self.min_samples:
             return
         if node.sums == NULL:
             gather(rows, node.start, node.count)
-            add_up(rows.pairs, node.count, &node.total[0])
+            box_numbers(sum_of(rows.listed, node.count), &self.units[0], &node.total[0])
         else:
-            add_up(node.sums, self.first[1], &node.total[0])
+            box_numbers(sum_of(node.sums, self.first[1]), &self.units[0], &node.total[0])
         if not node.total[1] > 0:
             return
         least = self.min_samples * node.total[1] / node.count
         largest = self.draw_columns(k)
         for j in range(self.n_columns):
-            if self.hashes[j] > largest:
-                continue
-            n_slots = <int>(self.first[j + 1] - self.first[j])
-            if node.sums == NULL:
-                sums = &of_column[0]
-                memset(sums, 0, 2 * n_slots * sizeof(double))
-                self.kernels.histogram(rows.bins + self.columns[j] * rows.step,
-                                       rows.rows + node.start, rows.pairs, node.count, n_slots,
-                                       sums)
-            else:
-                sums = node.sums + 2 * self.first[j]
-            self.kernels.best_split(sums, n_slots, &node.total[0], self.ridge, least,
-                                    self.columns[j], &node.split)
+            if self.hashes[j] <= largest:
+                self.seen[n] = <int32_t>j
+                n += 1
+        if node.sums == NULL:
+            self.split_few(node, n, least, rows)
+            return
+        for j in range(n):
+            self.split_on(node, self.seen[j], node.sums + self.first[self.seen[j]], least)
+
+    cdef void split_on(self, tree_node *node, ptrdiff_t j, const int64_t *sums,
+                       double least) noexcept nogil:
+        """Improve the split of a node by those of a column, whose sums are given."""
+        self.kernels.best_split(sums, <int>(self.first[j + 1] - self.first[j]), &self.units[0],
+                                &node.total[0], self.ridge, least, self.columns[j], &node.split)
+
+    cdef void split_few(self, tree_node *node, ptrdiff_t n_seen, double least,
+                        row_list *rows) noexcept nogil:
+        """Improve the split of a node of few rows, whose histograms are made some columns at a
+        time and not kept."""
+        cdef ptrdiff_t b, i, n
+        cdef const int32_t *seen
+        cdef box_column[AT_A_TIME] columns
+        cdef int64_t[AT_A_TIME * BOX_SLOTS] sums
+        for b in range((n_seen + AT_A_TIME - 1) // AT_A_TIME):
+            seen = self.seen + AT_A_TIME * b
+            n = min(<ptrdiff_t>AT_A_TIME, n_seen - AT_A_TIME * b)
+            for i in range(n):
+                columns[i] = rows.columns[seen[i]]
+                columns[i].first = BOX_SLOTS * i
+            memset(&sums[0], 0, n * BOX_SLOTS * sizeof(int64_t))
+            self.kernels.histograms(&columns[0], n, rows.rows + node.start, rows.listed,
+                                    node.count, &sums[0])
+            for i in range(n):
+                self.split_on(node, seen[i], &sums[BOX_SLOTS * i], least)
 
     cdef uint32_t draw_columns(self, ptrdiff_t k) noexcept nogil:
         """Draw a share of the columns that a node may be split on, rounded up.

@@ -15,7 +15,7 @@ halves of all nodes that were split, and subtraction from the histogram of the n
 the larger halves. Histograms are sums over rows, which whoever has the rows makes for a `Pass`.
 
 Which rows a tree draws depends on its seed and the numbers of the rows alone, which columns a node
-draws on that seed, its way from the root and the numbers of the columns, and `to_grid` rounds
+draws on that seed, its way from the root and the numbers of the columns, and `steps_of` rounds
 gradients such that all sums are exact: the same boxes for any home of the rows, any number of
 threads, any chunks of the rows, and any instruction set.
 """
@@ -202,25 +202,24 @@ class Pass(NamedTuple):
     def answer(
         self,
         bins: np.ndarray,
-        gradient: np.ndarray,
-        curvature: np.ndarray,
+        steps: np.ndarray,
         first_row: int,
         workers: Workers,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sums (n_sums, 2) over some rows, and how many of them each node has.
+        """Return the sums (n_sums,) over some rows, and how many of them each node has.
 
         bins : uint8 (n_columns, n_rows)
+        steps : `steps_of` these rows
         first_row : the number of the first of these rows among all rows
         """
-        sums, counts = np.zeros((self.n_sums, 2)), np.zeros(len(self.tree), np.int64)
+        sums, counts = np.zeros(self.n_sums, np.int64), np.zeros(len(self.tree), np.int64)
         tests = BinBoxes(self.boxes, len(bins))
 
         def part(bounds):
             histograms(
                 tests,
                 bins,
-                gradient,
-                curvature,
+                steps,
                 self.tree,
                 self.seeds,
                 self.share,
@@ -233,7 +232,7 @@ class Pass(NamedTuple):
                 *bounds,
             )
 
-        work = len(gradient) * self.share * self.columns.shape[1]
+        work = len(steps) * self.share * self.columns.shape[1]
         for _ in workers.map(part, _parts(len(self.tree), work)):
             pass
         return sums, counts
@@ -265,16 +264,27 @@ def sums_in_boxes(
     return sums
 
 
-def to_grid(values: np.ndarray, largest: float, n_rows: int) -> np.ndarray:
-    """Round values to multiples of a power of two, so coarse that all sums of n_rows are exact.
+def unit_of(total: float) -> float:
+    """Return the power of two of which numbers are rounded to multiples, whose sums are then below
+    2^31 of it.
 
-    largest : the largest absolute value, of all rows
+    total : the sum of the sizes of the numbers, in any order: how it is rounded changes nothing
+        where it is a power of two itself
     """
-    if not largest > 0:
-        return np.zeros_like(values, np.float64)
-    bits = np.frexp(largest)[1] + np.frexp(float(max(1, n_rows)))[1]
-    unit = max(np.ldexp(2.0, bits - np.frexp(EXACT)[1]), SMALLEST)
-    return np.rint(values / unit) * unit
+    return max(np.ldexp(1.0, np.frexp(1.001 * total)[1] - 30), SMALLEST)
+
+
+def steps_of(gradient: np.ndarray, curvature: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Return gradients and curvatures as whole numbers of units, in one int64 for each row.
+
+    It is 2^32 g + c (`_core/boxes.pyx`); all sums are exact.
+
+    units : `unit_of` the totals of both
+    """
+    g, c = (
+        np.rint(x / u).astype(np.int64) for x, u in zip((gradient, curvature), units, strict=True)
+    )
+    return (g << 32) + c
 
 
 # ---------------------------------------------------------------- trees
@@ -398,41 +408,44 @@ class Forest:
         ]
 
     def grow(
-        self, bins: np.ndarray, gradient: np.ndarray, curvature: np.ndarray, workers: Workers
+        self, bins: np.ndarray, steps: np.ndarray, units: np.ndarray, workers: Workers
     ) -> None:
         """Grow the trees on rows in memory.
 
         bins : uint8 (n_columns, n_rows)
-        gradient, curvature : of each row, on the grid of `to_grid`
+        steps : `steps_of` the rows in these units
         """
 
         def grow(tree):
-            tree.grow(bins, gradient, curvature)
+            tree.grow(bins, steps, units)
 
         for _ in workers.map(grow, self._trees):
             pass
 
     def grow_by_passes(
-        self, ask: Callable[[Pass], tuple[np.ndarray, np.ndarray]], workers: Workers
+        self,
+        ask: Callable[[Pass], tuple[np.ndarray, np.ndarray]],
+        units: np.ndarray,
+        workers: Workers,
     ) -> None:
         """Grow the trees by a pass over the rows for each level.
 
-        ask : a function that adds up `Pass.answer` over all rows. Gradient and curvature are on the
-            grid of `to_grid`, so that a sibling by subtraction is exact: that it has no missing
-            cells is seen by their sums being 0.
+        ask : a function that adds up `Pass.answer` over all rows, which are exact sums, and so is a
+            sibling by subtraction: that it has no missing cells is seen by their sum being 0
+        units : those of the steps
         """
 
         def answer(part):
             tree, sums, counts = part
-            tree.answer(sums, counts)
+            tree.answer(sums, counts, units)
 
         while any(map(len, nodes := [tree.asks() for tree in self._trees])):
             asked = self._pass(nodes)
             sums, counts = ask(asked)
-            if sums.shape != (asked.n_sums, 2) or counts.shape != asked.tree.shape:
-                wanted, got = ((asked.n_sums, 2), asked.tree.shape), (sums.shape, counts.shape)
+            if sums.shape != (asked.n_sums,) or counts.shape != asked.tree.shape:
+                wanted, got = ((asked.n_sums,), asked.tree.shape), (sums.shape, counts.shape)
                 raise ValueError(f"ask must return sums and counts of shapes {wanted}, got {got}")
-            sums, counts = np.ascontiguousarray(sums), np.ascontiguousarray(counts, np.int64)
+            sums, counts = (np.ascontiguousarray(each, np.int64) for each in (sums, counts))
             at, ends = np.append(asked.at, asked.n_sums), np.cumsum([len(each) for each in nodes])
             parts = [
                 (tree, sums[at[end - len(own)] : at[end]], counts[end - len(own) : end])

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._base.arrays import is_foreign, to_host
+from .._base.arrays import is_foreign, namespace, to_host
 from .._base.checks import check_integer, check_real, is_sparse
 from .._base.random import draw_seed, sample_rows
 from .._base.threads import Workers
@@ -34,8 +34,9 @@ from .growth import (
     Limits,
     Order,
     Trees,
+    steps_of,
     sums_in_boxes,
-    to_grid,
+    unit_of,
 )
 
 if TYPE_CHECKING:
@@ -368,8 +369,7 @@ class RuleGrower(Follower):
         terms : the indices and the features of the terms; None: boxes may hold the rows of terms
         """
         dictionary = self._dictionary
-        largest = [each * rows.n_rows for each in rows.vectors.largest(v, h)]
-        forest = self._grow(rows, v, h, largest)
+        forest = self._grow(rows, v, h)
         boxes = forest.boxes()
         sense = dictionary.seen.limits.sense(boxes)[0]
         answer = partial(_sums_in_boxes, forest.nodes(), self._bins_of(rows))
@@ -409,22 +409,24 @@ class RuleGrower(Follower):
             self._keys |= zip(index[given].tolist(), asked.tolist(), strict=True)
         return [self._keys[k] for k in index.tolist()]
 
-    def _grow(self, rows, v, h, largest):
+    def _grow(self, rows, v, h):
         """Grow new trees, in memory or by passes over the rows."""
         dictionary = self._dictionary
         seen = dictionary.seen
         forest = Forest(seen.bins.n_bins, dictionary.trees, self._rng, seen.limits)
+        totals = rows.vectors.sum(_total_sizes, v, h)
+        units = np.array([unit_of(rows.n_rows * float(each)) for each in totals])
         kept = dictionary.binned(rows)
         if kept is not None:
-            own = (rows.vectors.fetch(each) for each in (v, h))
-            forest.grow(kept, *_on_grid(*own, largest, rows.n_rows), rows.workers)
+            steps = _steps(*(rows.vectors.fetch(each) for each in (v, h)), units, rows.n_rows)
+            forest.grow(kept, steps, units, rows.workers)
             return forest
 
         def ask(asked):
-            answer = partial(_histograms, asked, self._bins_of(rows), largest, rows.n_rows)
+            answer = partial(_histograms, asked, self._bins_of(rows), units, rows.n_rows)
             return rows.sum(answer, v, h, dictionary.numbers)
 
-        forest.grow_by_passes(ask, rows.workers)
+        forest.grow_by_passes(ask, units, rows.workers)
         return forest
 
     def _bins_of(self, rows):
@@ -499,24 +501,22 @@ def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:
     return out
 
 
-def _on_grid(
-    v: Array, h: Array, largest: list[float], n_rows: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return gradient and curvature of some of n_rows rows, such that all of their sums are exact.
+def _total_sizes(*vectors: Array) -> tuple[Array, ...]:
+    """Return the sum of |x| of each array."""
+    xp = namespace(vectors[0])
+    return tuple(xp.sum(xp.abs(x)) for x in vectors)
 
-    largest : max |n_rows v| and max |n_rows h| over all rows
-    """
-    gradient, curvature = (
-        to_grid(n_rows * (to_host(each) if is_foreign(each) else each), most, n_rows)
-        for each, most in zip((v, h), largest, strict=True)
-    )
-    return gradient, curvature
+
+def _steps(v: Array, h: Array, units: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return the steps of some of n_rows rows, of gradients n_rows v and curvatures n_rows h."""
+    own = (n_rows * (to_host(each) if is_foreign(each) else each) for each in (v, h))
+    return steps_of(*own, units)
 
 
 def _histograms(
     asked: Pass,
     bins_of: Callable[[Block], np.ndarray],
-    largest: list[float],
+    units: np.ndarray,
     n_rows: int,
     block: Block,
     v: Array,
@@ -524,5 +524,5 @@ def _histograms(
     numbers: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the histograms of the rows of a block, whose numbers among all rows are given."""
-    gradient, curvature = _on_grid(v, h, largest, n_rows)
-    return asked.answer(bins_of(block), gradient, curvature, int(numbers[0]), block.workers)
+    steps = _steps(v, h, units, n_rows)
+    return asked.answer(bins_of(block), steps, int(numbers[0]), block.workers)

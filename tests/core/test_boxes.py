@@ -30,8 +30,9 @@ from sparserf.features.growth import (
     Pass,
     Trees,
     column_edges,
+    steps_of,
     sums_in_boxes,
-    to_grid,
+    unit_of,
 )
 
 from ..conftest import SIZES, each_dtype, read_only
@@ -407,10 +408,17 @@ def test_shares_of_drawn_rows_and_of_pairs_of_trees(rng):
     ).max() < 5 * np.sqrt(0.09 / n)
 
 
+def in_units(gradient, curvature):
+    """Return the steps of rows, their units, and the gradient and curvature that they are."""
+    units = np.array([unit_of(abs(x).sum()) for x in (gradient, curvature)])
+    steps = steps_of(gradient, curvature, units)
+    return steps, units, units[0] * (steps >> 32), units[1] * (steps & (2**32 - 1))
+
+
 def random_pass(rng, n_bins, n_boxes=12, share=0.6):
-    """Return a pass over random boxes of three trees, which see two or all columns."""
+    """Return a pass over random boxes of three trees, which see all columns but two."""
     d, tree = len(n_bins), np.sort(rng.integers(0, 3, n_boxes)).astype(np.int32)
-    columns = np.array([np.sort(rng.permutation(d)[:3]) for _ in range(3)], np.int32)
+    columns = np.array([np.sort(rng.permutation(d)[:-2]) for _ in range(3)], np.int32)
     first = np.concatenate(
         [np.zeros((3, 1), np.int64), np.cumsum(n_bins[columns] + 1, axis=1)], axis=1
     )
@@ -429,7 +437,8 @@ def random_pass(rng, n_bins, n_boxes=12, share=0.6):
 
 
 def plain_histogram(asked, r, bins, gradient, curvature, n_bins, first_row=0):
-    """Return the histogram of a node of a pass, column after column, and the number of its rows."""
+    """Return the histogram of a node of a pass, column after column, and the number of its rows:
+    sums of gradient and curvature, (n_sums, 2)."""
     tree = asked.tree[r]
     seed = int(asked.seeds[tree])
     drawn = np.array(
@@ -444,25 +453,27 @@ def plain_histogram(asked, r, bins, gradient, curvature, n_bins, first_row=0):
 
 
 @each_size
-def test_histograms(rng, n):
-    n_bins, bins = np.array([1, 2, 9, 40, 255]), random_bins(rng, n)
+@pytest.mark.parametrize("has_missing", [True, False])
+def test_histograms(rng, n, has_missing):
+    n_bins = np.array(2 * [1, 2, 9, 40, 255])
+    bins = np.concatenate([random_bins(rng, n), random_bins(rng, n)])
+    if not has_missing:
+        bins = np.minimum(bins, n_bins[:, None] - 1).astype(np.uint8)
     gradient, curvature = rng.standard_normal(n), rng.random(n)
     gradient[::5] = curvature[::5] = 0
+    steps, units, gradient, curvature = in_units(gradient, curvature)
     asked = random_pass(rng, n_bins)
-    sums, counts = asked.answer(bins, gradient, curvature, 0, Workers(2))
+    sums, counts = asked.answer(bins, steps, 0, Workers(2))
     for r, at in enumerate(asked.at):
         expected, count = plain_histogram(asked, r, bins, gradient, curvature, n_bins)
-        np.testing.assert_allclose(sums[at : at + len(expected)], expected, atol=1e-12)
+        own = sums[at : at + len(expected)]
+        np.testing.assert_array_equal(np.stack([own >> 32, own & (2**32 - 1)], 1) * units, expected)
         assert counts[r] == count
 
 
 def test_histograms_of_chunks_add_up_to_the_same_bits(rng):
     n, n_bins = 20_000, np.array([1, 2, 9, 40, 255])
-    bins, gradient, curvature = (
-        random_bins(rng, n),
-        to_grid(rng.standard_normal(n), 6.0, n),
-        np.ones(n),
-    )
+    bins, steps = random_bins(rng, n), in_units(rng.standard_normal(n), np.ones(n))[0]
     asked, answers = random_pass(rng, n_bins), []
     for cuts, workers in (
         ([0, n], 1),
@@ -472,21 +483,34 @@ def test_histograms_of_chunks_add_up_to_the_same_bits(rng):
     ):
         total = [0, 0]
         for a, b in pairwise(cuts):
-            part = asked.answer(bins[:, a:b], gradient[a:b], curvature[a:b], a, Workers(workers))
+            part = asked.answer(bins[:, a:b], steps[a:b], a, Workers(workers))
             total = [x + y for x, y in zip(total, part, strict=True)]
         answers.append(total[0].tobytes() + total[1].tobytes())
     assert len(set(answers)) == 1
 
 
 @pytest.mark.parametrize("n", [1, 7, 1000, 10**6])
-def test_sums_on_the_grid_are_exact(rng, n):
-    x = rng.standard_normal(n) * 10.0 ** rng.integers(-3, 4, n)
-    y = to_grid(x, abs(x).max(), n)
-    np.testing.assert_allclose(y, x, atol=abs(x).max() * n * 2.0**-50)
-    assert y.sum() == y[::-1].cumsum()[-1] == np.sort(y).cumsum()[-1]
-    assert (to_grid(np.zeros(3), 0.0, 3) == 0).all()
-    for largest in (5e-324, 1e-310, 1e300):
-        assert abs(to_grid(np.array([largest]), largest, n)[0] / largest - 1) < 1e-9
+def test_sums_of_steps_are_exact_and_near_those_of_numbers(rng, n):
+    for gradient in (
+        rng.standard_normal(n) * 10.0 ** rng.integers(-3, 4, n),
+        np.ones(n),
+        -np.full(n, 2.0**900),
+    ):
+        curvature = rng.random(n)
+        steps, units, g, c = in_units(gradient, curvature)
+        for x, y, unit in ((gradient, g, units[0]), (curvature, c, units[1])):
+            assert abs(x - y).max() <= unit / 2 <= abs(x).sum() * 2.0**-29
+        total = int(steps.sum())
+        assert units[0] * (total >> 32) == g.sum() and units[1] * (total & (2**32 - 1)) == c.sum()
+        assert abs(steps >> 32).sum() < 2**31 and (steps & (2**32 - 1)).sum() < 2**31
+
+
+@pytest.mark.parametrize("total", [0.0, 5e-324, 1e-310, 1.0, 2.0**40, 1e300])
+def test_units_are_powers_of_two_that_rounding_of_the_total_does_not_change(total):
+    unit = unit_of(total)
+    assert unit > 0 and np.frexp(unit)[0] == 0.5
+    assert unit == unit_of(total * (1 - 1e-9)) == unit_of(total * (1 + 1e-9))
+    assert total / unit < 2**30
 
 
 def plain_split(histogram, columns, first, count, ridge, min_samples, allowed):
@@ -580,17 +604,14 @@ def plain_growth(bins, gradient, curvature, n_bins, trees, rng, limits):
     return grown
 
 
-def grow_by_passes(forest, bins, gradient, curvature, cuts, workers):
+def grow_by_passes(forest, bins, steps, units, cuts, workers):
     """Grow trees on chunks of rows."""
 
     def ask(asked):
-        parts = [
-            asked.answer(bins[:, a:b], gradient[a:b], curvature[a:b], a, workers)
-            for a, b in pairwise(cuts)
-        ]
+        parts = [asked.answer(bins[:, a:b], steps[a:b], a, workers) for a, b in pairwise(cuts)]
         return sum(sums for sums, _ in parts), sum(counts for _, counts in parts)
 
-    forest.grow_by_passes(ask, workers)
+    forest.grow_by_passes(ask, units, workers)
 
 
 LIMITS = {
@@ -609,9 +630,9 @@ def test_trees_are_those_of_a_plain_growth(max_conditions, node_share, limits):
     rng = np.random.default_rng(int(10 + 100 * node_share) + max_conditions)
     n, n_bins = 300, np.array([1, 2, 9, 40, 255])
     bins, limits = random_bins(rng, n), LIMITS[limits]
-    gradient = to_grid(rng.standard_normal(n) + (bins[2] > 4) * (bins[1] == 1), 9.0, n)
-    gradient[::9] = 0
-    curvature = to_grid((np.arange(n) % 9 > 0) * rng.random(n), 1.0, n)
+    is_used = np.arange(n) % 9 > 0
+    gradient = is_used * (rng.standard_normal(n) + (bins[2] > 4) * (bins[1] == 1))
+    steps, units, gradient, curvature = in_units(gradient, is_used * rng.random(n))
     trees = Trees(
         n_trees=3,
         most_leaves=9,
@@ -622,8 +643,8 @@ def test_trees_are_those_of_a_plain_growth(max_conditions, node_share, limits):
     draws = [np.random.default_rng(5) for _ in range(3)]
     expected = plain_growth(bins, gradient, curvature, n_bins, trees, draws[0], limits)
     one, other = (Forest(n_bins, trees, rng, limits) for rng in draws[1:])
-    one.grow(read_only(bins), read_only(gradient), read_only(curvature), Workers(2))
-    grow_by_passes(other, bins, gradient, curvature, [0, n], Workers(2))
+    one.grow(read_only(bins), read_only(steps), read_only(units), Workers(2))
+    grow_by_passes(other, bins, steps, units, [0, n], Workers(2))
     for boxes in (one.boxes(), other.boxes()):
         assert {tuple(tuple(c) for c in box if c[0] >= 0) for box in boxes.tolist()} == expected
 
@@ -631,11 +652,11 @@ def test_trees_are_those_of_a_plain_growth(max_conditions, node_share, limits):
 def grow(rng_seed, bins, gradient, n_bins, workers=1, cuts=None, limits=None, **trees):
     """Return the boxes of trees on rows in memory, or on some chunks of them."""
     forest = Forest(n_bins, Trees(**trees), np.random.default_rng(rng_seed), limits)
-    curvature = np.ones(len(gradient))
+    steps, units = in_units(gradient, np.ones(len(gradient)))[:2]
     if cuts is None:
-        forest.grow(bins, gradient, curvature, Workers(workers))
+        forest.grow(bins, steps, units, Workers(workers))
     else:
-        grow_by_passes(forest, bins, gradient, curvature, cuts, Workers(workers))
+        grow_by_passes(forest, bins, steps, units, cuts, Workers(workers))
     return forest.boxes()
 
 
@@ -643,7 +664,7 @@ def grow(rng_seed, bins, gradient, n_bins, workers=1, cuts=None, limits=None, **
 @pytest.mark.parametrize("d", [1, 5])
 def test_rows_in_memory_grow_the_boxes_of_passes(rng, n, d):
     n_bins, bins = np.array([1, 2, 9, 40, 255])[5 - d :], random_bins(rng, n)[5 - d :]
-    gradient = to_grid(rng.standard_normal(n), 9.0, n)
+    gradient = rng.standard_normal(n)
     wide = np.zeros((d, n + 5), np.uint8)
     wide[:, 2 : n + 2] = bins
     in_memory = grow(0, read_only(wide)[:, 2 : n + 2], gradient, n_bins, min_samples=1.0)
@@ -653,12 +674,22 @@ def test_rows_in_memory_grow_the_boxes_of_passes(rng, n, d):
     assert len(in_memory) > 0 or n < 7
 
 
+def test_wide_rows_whose_trees_keep_few_histograms_grow_the_boxes_of_passes(rng):
+    n, d = 20_000, 1000
+    bins = rng.integers(0, 255, (d, n), np.uint8)
+    gradient = rng.standard_normal(n) + (bins[3] > 100) * (bins[700] < 50)
+    how = {"n_bins": np.full(d, 255), "n_trees": 1, "most_leaves": 60, "node_share": 0.1}
+    boxes = grow(2, bins, gradient, **how)
+    assert len(boxes) > 20
+    np.testing.assert_array_equal(boxes, grow(2, bins, gradient, cuts=[0, n], **how))
+
+
 @pytest.mark.one_case
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_boxes_are_the_same_for_any_workers_and_chunks(rng, share):
     n, n_bins = 20_000, np.array([1, 2, 9, 40, 255])
     bins = random_bins(rng, n)
-    gradient = to_grid(rng.standard_normal(n) + (bins[3] > 20) * (bins[1] == 1), 9.0, n)
+    gradient = rng.standard_normal(n) + (bins[3] > 20) * (bins[1] == 1)
     ways = (1,), (3,), (1, [0, n]), (3, [0, n]), (2, [0, 77, 13_000, n])
     boxes = [grow(3, bins, gradient, n_bins, *how, column_share=share) for how in ways]
     assert len(boxes[0]) > 50
@@ -669,12 +700,12 @@ def test_boxes_are_the_same_for_any_workers_and_chunks(rng, share):
 @pytest.mark.parametrize("n", [0, 1, 9, 40, 2000, 10_000])
 def test_trees_are_the_same_at_all_levels(rng, n):
     n_bins, bins = np.array([1, 2, 9, 40, 255]), random_bins(rng, n)
-    gradient, curvature = rng.integers(-8, 9, n) / 4, rng.integers(1, 5, n) / 4
+    steps, units = in_units(rng.integers(-8, 9, n) / 4, rng.integers(1, 5, n) / 4)[:2]
     grown = []
     for level in range(len(LEVELS)):
         boxes = np.empty((39, 3, 4), np.int32)
         tree = Tree(Trees(), boxes, 7, np.arange(5, dtype=np.int32), n_bins, level=level)
-        tree.grow(bins, gradient, curvature)
+        tree.grow(bins, steps, units)
         grown.append(boxes.tobytes())
         assert len(tree.asks()) == 0
     assert len(set(grown)) == 1
@@ -684,11 +715,8 @@ def test_boxes_keep_limits(rng):
     n, n_bins = 3000, np.array([40, 40, 40, 255, 255])
     bins = (rng.random((5, n)) * n_bins[:, None]).astype(np.uint8)
     bins[3, ::7] = MISSING
-    gradient = to_grid(
-        rng.standard_normal(n) + bins[0] / 20 + bins[1] / 20 - bins[3] / 99 * (bins[4] > 50),
-        20.0,
-        n,
-    )
+    gradient = rng.standard_normal(n) + bins[0] / 20 + bins[1] / 20
+    gradient -= bins[3] / 99 * (bins[4] > 50)
     groups = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]], bool)
     limits = Limits(groups, np.array([1, 1, 0, -1, 0]))
     boxes = grow(0, bins, gradient, n_bins, limits=limits, max_conditions=3)
@@ -718,9 +746,9 @@ def test_sums_in_nodes_are_those_in_their_boxes(rng, n, limits):
     sees, gradient = np.arange(n) % 3 > 0, rng.standard_normal(n)
     bins[:3, sees] = np.minimum(bins[:3, sees], n_bins[:3, None] - 1)
     gradient += 1.0 * (bins[2] > 4) - (bins[1] == 1)
-    gradient, curvature = to_grid(np.where(sees, gradient, 0), 9.0, n), sees * 1.0
+    steps, units = in_units(sees * gradient, sees * 1.0)[:2]
     forest = Forest(n_bins, Trees(n_trees=5), np.random.default_rng(0), LIMITS[limits])
-    forest.grow(bins, gradient, curvature, Workers(1))
+    forest.grow(bins, steps, units, Workers(1))
     nodes, boxes = forest.nodes(), forest.boxes()
     v = rng.integers(-9, 10, (3, n)) / 4
     wide = np.full((5, n + 7), MISSING, np.uint8)
@@ -783,6 +811,7 @@ def test_trees_that_cannot_be(argument, value):
 def test_arrays_that_kernels_refuse(rng):
     boxes, bins = random_boxes(rng, 3), random_bins(rng, 100)
     bits, v = np.zeros((3, 2), np.uint64), np.zeros((1, 100))
+    steps, units = np.zeros(100, np.int64), np.ones(2)
     bad = boxes.copy()
     bad[1, 0] = 5, 0, 1, 0
     wide = boxes.copy()
@@ -828,17 +857,17 @@ def test_arrays_that_kernels_refuse(rng):
         ("share must be between 0 and 1, got 2", lambda: core.draw_rows(0, 2.0, 0, 100, bits[0])),
         (
             "sums must have room for",
-            lambda: asked._replace(n_sums=9).answer(bins, v[0], v[0], 0, Workers(1)),
+            lambda: asked._replace(n_sums=9).answer(bins, steps, 0, Workers(1)),
         ),
         (
             "tree must be of 3 trees, got 7",
             lambda: asked._replace(tree=asked.tree + np.int32(7)).answer(
-                bins, v[0], v[0], 0, Workers(1)
+                bins, steps, 0, Workers(1)
             ),
         ),
         (
-            "gradient must have 100 rows, got 9",
-            lambda: asked.answer(bins, v[0, :9], v[0], 0, Workers(1)),
+            "steps must have 100 rows, got 9",
+            lambda: asked.answer(bins, steps[:9], 0, Workers(1)),
         ),
         (
             "boxes must have an odd number of nodes",
@@ -857,15 +886,16 @@ def test_arrays_that_kernels_refuse(rng):
             "groups must have 5 columns, got 2",
             lambda: Tree(Trees(), nodes, 0, columns, n_bins, Limits(np.ones((1, 2))).typed),
         ),
-        ("bins must have 5 columns, got 4", lambda: tree.grow(bins[:4], v[0], v[0])),
+        ("bins must have 5 columns, got 4", lambda: tree.grow(bins[:4], steps, units)),
         (
             "bins must have a contiguous last axis",
-            lambda: tree.grow(bins[:, ::2], v[0, :50], v[0, :50]),
+            lambda: tree.grow(bins[:, ::2], steps[:50], units),
         ),
-        ("curvature must have 100 rows, got 99", lambda: tree.grow(bins, v[0], v[0, 1:])),
+        ("steps must have 100 rows, got 99", lambda: tree.grow(bins, steps[1:], units)),
+        ("units must have 2 numbers, got 1", lambda: tree.grow(bins, steps, units[1:])),
         (
             "sums must have 312 sums, got 311",
-            lambda: tree.answer(np.zeros((311, 2)), np.zeros(1, np.int64)),
+            lambda: tree.answer(np.zeros(311, np.int64), np.zeros(1, np.int64), units),
         ),
         (
             "splits must have columns below 5, got 5",
