@@ -72,7 +72,7 @@ class L1Path(FoldPath):
         else:
             X = rows_in_order(task, self._order, self.n)
             self.fitted_rows = rows_on_one_thread(X[: self.n])
-            nothing = np.empty((0, len(X)), np.float32)
+            nothing = np.empty((0, X.shape[0]), np.float32)
             self.values = Numbers(nothing, self.n, rows_on_one_thread(X))
         self._draws: PathDraws = DRAWS_OF[dictionary.kind](self, dictionary, k)
 
