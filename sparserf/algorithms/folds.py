@@ -212,9 +212,7 @@ def folds_of(
     if splits is None:
         copies = task.copies if task.groups is None else None
         warn_of_copies(copies)
-        splits = drawn_splits(
-            strata, _n_folds(validation, len(strata)), rng, task.groups, copies
-        )
+        splits = drawn_splits(strata, _n_folds(validation, len(strata)), rng, task.groups, copies)
     many, fitted = task, [fitted for fitted, _ in splits]
     task, strata, splits, place = _sampled(task, strata, splits, most_rows, rng)
     copies = None if copies is None else copies[place]

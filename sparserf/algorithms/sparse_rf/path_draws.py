@@ -91,7 +91,11 @@ class RuleDraws(PathDraws):
             return found[0]
         index, each, _ = zip(*found, strict=True)
         features = reduce(FeatureSet.concat, each)
-        return np.concatenate(index), features, self._dictionary.correlate(features, path.fitted_rows, V)
+        return (
+            np.concatenate(index),
+            features,
+            self._dictionary.correlate(features, path.fitted_rows, V),
+        )
 
 
 class GivenDraws(PathDraws):

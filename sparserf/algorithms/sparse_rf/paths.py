@@ -195,10 +195,7 @@ class MemberFits:
         if here < self._last_worth * _worth(here, beaten):
             self._last_worth, self._waited = here, 0
         if not here >= self.loss:
-            found = [
-                Found(self._alpha, fit.share, fit.state())
-                for fit in self._fits
-            ]
+            found = [Found(self._alpha, fit.share, fit.state()) for fit in self._fits]
             what = len(self._of_folds) - 1, (predictions, self._folds.means(margins), found)
             self._taken.see(of_folds, what)
             self.loss = self._taken.loss
