@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 FOLDS_OF_ROWS = ((50_000, 5), (200_000, 3))
 # The one part is one of so many.
 PARTS = 5
-# The most folds of a share.
-MOST_FOLDS = 5
+# The most folds of a share, and of more effort.
+MOST_FOLDS, MOST_FOLDS_OF_EFFORT = 5, 10
 
 
 class MoreRows(NamedTuple):
@@ -189,6 +189,7 @@ def folds_of(
     most_rows: int,
     rng: np.random.Generator,
     most_many: int = 0,
+    effort: float = 1.0,
 ) -> Folds:
     """Return the folds of a task.
 
@@ -198,6 +199,7 @@ def folds_of(
     most_rows : about the most rows that are searched, in the memory of this process
     most_many : about the most rows in all, of which those that are searched are a sample, where
         rows are in memory
+    effort : its root multiplies the number of folds that suits the rows
     """
     splits = given_splits(validation)
     if splits is not None:
@@ -212,7 +214,8 @@ def folds_of(
     if splits is None:
         copies = task.copies if task.groups is None else None
         warn_of_copies(copies)
-        splits = drawn_splits(strata, _n_folds(validation, len(strata)), rng, task.groups, copies)
+        n = _n_folds(validation, len(strata), effort)
+        splits = drawn_splits(strata, n, rng, task.groups, copies)
     many, fitted = task, [fitted for fitted, _ in splits]
     task, strata, splits, place = _sampled(task, strata, splits, most_rows, rng)
     copies = None if copies is None else copies[place]
@@ -220,11 +223,12 @@ def folds_of(
     return Folds(task, splits, are_of_rows, copies, more)
 
 
-def _n_folds(validation, n_rows):
+def _n_folds(validation, n_rows, effort):
     """Return the number of folds to draw; 1: one part is held out."""
     if validation is not None:
         return max(2, min(MOST_FOLDS, round(1 / validation)))
     n = next((n for rows, n in FOLDS_OF_ROWS if n_rows <= rows), 1)
+    n = max(1, min(MOST_FOLDS_OF_EFFORT, round(n * effort**0.5)))
     return n if time_left() > 0 else 1
 
 

@@ -16,6 +16,7 @@ def task_of(X, y, loss="squared", **rows):
     return Task.from_arrays(X, y, setting, losses=JOINTLY, several_outputs="apart")
 
 
-def folds(task, validation=None, most_rows=MANY, seed=0):
+def folds(task, validation=None, most_rows=MANY, seed=0, most_many=0):
     """Return the folds of a task."""
-    return folds_of(task, strata_of(task), validation, most_rows, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return folds_of(task, strata_of(task), validation, most_rows, rng, most_many)

@@ -33,7 +33,7 @@ def share_of(found, k):
 
 @pytest.mark.parametrize(
     ("n", "n_folds", "share"),
-    [(2, 2, 0.5), (4, 4, 0.75), (8_000, 5, 0.8), (8_001, 3, 2 / 3), (50_001, 1, 0.8)],
+    [(2, 2, 0.5), (4, 4, 0.75), (50_000, 5, 0.8), (50_001, 3, 2 / 3), (200_001, 1, 0.8)],
 )
 def test_the_more_rows_the_fewer_folds(n, n_folds, share):
     found = folds(task_of(n))
@@ -179,6 +179,37 @@ def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
 
 
 # A sample
+
+
+@pytest.mark.parametrize("kind", ["rows", "groups", "copies", "pairs"])
+def test_a_search_has_a_sample_of_the_rows_that_folds_fit(rng, kind):
+    """What is held out with a row, its group or its copies, is fitted by no fold that holds it
+    out."""
+    n, together, validation = 900, np.arange(900), None
+    y = rng.normal(size=n)
+    if kind == "pairs":
+        fold = rng.integers(0, 3, n)
+        validation = [(fold != k, fold == k) for k in range(3)]
+    elif kind != "rows":
+        together = rng.permutation(n) // 3
+    X = (rng.normal(size=n)[together] if kind == "copies" else rng.normal(size=n))[:, None]
+    y = y[together] if kind == "copies" else y
+    task = tasks.task_of(X, y, **({"groups": together} if kind == "groups" else {}))
+    found = folds(task, validation, 300, most_many=MANY)
+    more = found.more
+    assert len(more.task.weight) == n and len(more.place) == len(found.task.weight)
+    assert 280 <= len(more.place) <= 320
+    assert np.array_equal(X[more.place], found.task.raw.array())
+    for (fitted, held), of_all in zip(found.splits, more.fitted, strict=True):
+        assert np.array_equal(of_all[more.place], fitted) and held.any()
+        assert not np.isin(together[more.place[held]], together[of_all]).any()
+        assert of_all.sum() > 1.5 * fitted.sum()
+
+
+def test_few_rows_are_all_searched():
+    assert folds(task_of(300), None, 300, most_many=MANY).more is None
+    assert len(folds(task_of(900), None, 300).task.weight) == 300
+
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 50, 99, 100, 101])

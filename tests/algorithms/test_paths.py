@@ -11,19 +11,19 @@ from sparserf.algorithms.sparse_rf import paths
 from sparserf.solvers.effort import Effort
 
 
+PATIENT = {"fall": 0.7, "errors": 0.5, "patience": (5, 2), "most_terms": lambda n: 2_000}
+
+
 class Folds:
     """Folds of 100 rows, whose predictions are the margins of the first."""
 
-    task = SimpleNamespace(weight=np.ones(100), targets=[None])
+    task, row = SimpleNamespace(weight=np.ones(100), targets=[None]), np.arange(100)
 
     def __init__(self, n):
         self._n = n
 
     def __len__(self):
         return self._n
-
-    def share(self, k):
-        return 1.0
 
     def predictions(self, margins):
         return margins[0]
@@ -48,7 +48,7 @@ def path_of_losses(losses, beaten):
         n_drawn=0,
     )
 
-    member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, errors=0.5, n_ways=1)
+    member = SimpleNamespace(fold_fit=lambda folds, k: fit, **PATIENT, n_ways=1)
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
     fits = paths.MemberFits(lambda: member, Folds(1), loss, Workers(1))
     return paths.follow(fits, Effort(np.inf), beaten)
@@ -56,7 +56,7 @@ def path_of_losses(losses, beaten):
 
 def test_a_member_far_behind_ends_where_its_falls_are_too_small():
     losses = 3.0 * 0.95 ** np.arange(40)
-    assert len(path_of_losses(losses, 0.3).losses) == paths.FIRST_PATIENCE
+    assert len(path_of_losses(losses, 0.3).losses) == PATIENT["patience"][0] + 1
     assert len(path_of_losses(losses, 2.5).losses) == 40
     assert len(path_of_losses(3.0 * 0.7 ** np.arange(40), 0.3).losses) == 40
 
@@ -64,7 +64,7 @@ def test_a_member_far_behind_ends_where_its_falls_are_too_small():
 def test_a_member_ends_where_its_loss_falls_no_more():
     losses = np.concatenate([3.0 * 0.9 ** np.arange(10), np.full(30, 2.0)])
     path = path_of_losses(losses, np.inf)
-    assert len(path.losses) == 10 + paths.PATIENCE
+    assert len(path.losses) == 10 + PATIENT["patience"][1]
     assert path.loss == losses[9]
 
 
@@ -167,7 +167,10 @@ def test_a_way_is_left_only_where_all_of_its_folds_are_worse():
 )
 def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objectives, begun_again):
     class Member:
-        n_ways, fall, errors, alone = 2, 0.7, 0.5, False
+        n_ways, fall, errors, patience, alone = 2, 0.7, 0.5, (5, 2), False
+
+        def most_terms(self, n):
+            return 2_000
 
         def fold_fit(self, folds, k):
             turns = iter([(1, 1), *objectives])
@@ -198,14 +201,14 @@ def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objecti
 
 def test_less_effort_has_fewer_terms_on_a_path(monkeypatch):
     """Poor draws need more terms, which take longer than good ones."""
-    most, begin = [], paths.MemberFits.__init__
+    shares, begin = [], paths.MemberFits.__init__
 
-    def note(self, make, folds, loss, workers, most_terms):
-        most.append(most_terms)
-        begin(self, make, folds, loss, workers, most_terms)
+    def note(self, make, folds, loss, workers, share):
+        shares.append(share)
+        begin(self, make, folds, loss, workers, share)
 
     monkeypatch.setattr(paths.MemberFits, "__init__", note)
     X = np.random.default_rng(0).normal(size=(60, 2))
     for effort in (0.09, 1.0, 4.0):
         srf.sparse_rf(X, X[:, 0], effort=effort, rng=0, verbose=False)
-    assert most == 3 * [600] + 6 * [paths.MOST_TERMS]
+    assert shares == 3 * [pytest.approx(0.3)] + 6 * [1.0]

@@ -75,8 +75,10 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     parts, chosen = each_output(task), []
     with single_threaded_blas(), task.rows, workers:
         most_rows = most_search_rows(choice.effort, effort.part(1 / len(parts)).deadline)
-        strata = strata_of(task)
-        folds = folds_of(task, strata, choice.validation, most_rows, options.rng, MOST_RULE_ROWS)
+        root = choice.effort**0.5
+        most_many = round(root * min(MOST_RULE_ROWS, len(task.weight) if root < 1 else np.inf))
+        own = choice.validation, most_rows, options.rng, most_many, choice.effort
+        folds = folds_of(task, strata_of(task), *own)
         for k, (one, of_one) in enumerate(zip(parts, folds_of_each(folds), strict=True)):
             own = effort.part(1 / (len(parts) - k))
             same = replace(options, rng=deepcopy(options.rng), deadline=own.deadline)
