@@ -55,10 +55,10 @@ def path_of_losses(losses, beaten):
 
 
 def test_a_member_far_behind_ends_where_its_falls_are_too_small():
-    losses = 3.0 * 0.95 ** np.arange(40)
+    losses = 3.0 * 0.95 ** np.arange(80)
     assert len(path_of_losses(losses, 0.3).losses) == PATIENT["patience"][0] + 1
-    assert len(path_of_losses(losses, 2.5).losses) == 40
-    assert len(path_of_losses(3.0 * 0.7 ** np.arange(40), 0.3).losses) == 40
+    assert len(path_of_losses(losses, 2.5).losses) == 80
+    assert len(path_of_losses(3.0 * 0.7 ** np.arange(80), 0.3).losses) == 80
 
 
 def test_a_member_ends_where_its_loss_falls_no_more():
