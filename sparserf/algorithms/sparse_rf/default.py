@@ -55,7 +55,9 @@ LOOKED_AT, PRUNED_ON = 2_500, 20_000
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
 # About the most rows to which rules are fitted.
-MOST_RULE_ROWS = 1_000_000
+MOST_RULE_ROWS = 200_000
+# The multiplications that the weights may take which are fitted to all rows at the end.
+LAST_WORK = 5e11
 # The shares of the time that is left which searches and pruning may take.
 SEARCHING, OF_PRUNING = 0.65, 0.6
 # The share of the progress bar that searches have; nothing else depends on it.
@@ -130,7 +132,7 @@ def choose_for_target(
                 some, _ = sample_of(some, strata_of(some), PRUNED_ON, options.rng)
             model = small_model(model, stack, some, options, choice.max_terms, effort)
         with partial_model_on_error(lambda: model):
-            n, n_last = len(sample.weight), n_rows_at_last(task, choice.effort)
+            n, n_last = len(sample.weight), n_rows_at_last(task, choice.effort, len(model.support))
             if n < n_last:
                 again = partial(fit_at_last, model, n, task, n_last, options)
                 model = effort.done_in_time("fits to all rows", again, model)
@@ -181,14 +183,16 @@ def most_search_rows(effort: float, deadline: float) -> int:
     return most
 
 
-def n_rows_at_last(task: Task, effort: float) -> int:
-    """Return the number of rows to which the weights are fitted at the end: the root of `effort` is
-    their share, where that is below 1, as it is of the rows of a search.
+def n_rows_at_last(task: Task, effort: float, n_terms: int) -> int:
+    """Return the number of rows to which the weights are fitted at the end: as many as LAST_WORK
+    allows; the root of `effort` is their share, where that is below 1, as it is of the rows of a
+    search.
 
     A pass over all rows costs the same whatever the effort of a search: with 280,000 rows of 20
     columns it was 52 of 56 seconds at effort .1.
     """
-    return min(len(task.weight), round(effort**0.5 * len(task.weight)))
+    n = round(effort**0.5 * len(task.weight))
+    return min(n, len(task.weight), round(LAST_WORK / max(1, n_terms) ** 2))
 
 
 def fit_at_last(
