@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from ..rows import Block, Rows
     from .growth import Nodes, Pass
 
+# A tree sees so many columns, and at least this share of them, drawn at random.
+TREE_COLUMNS, LEAST_SHARE = 40, 0.3
 # Most columns that rules may see, those of the largest variance.
 MOST_COLUMNS = 1024
 # The edges of bins are computed from a sample of at most so many rows.
@@ -329,6 +331,7 @@ def make_rule_dictionary(
     # No more than there can be: trees keep places for all that they may get.
     trees = replace(
         rules.trees,
+        column_share=min(1.0, max(LEAST_SHARE, TREE_COLUMNS / len(seen.inputs))),
         max_conditions=min(rules.max_conditions, len(seen.inputs)),
         most_leaves=min(rules.max_leaves, max(2, len(weight))),
     )
