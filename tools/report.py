@@ -239,6 +239,8 @@ def measures(records):
             }
             more |= {"max": max(each), "short": short(geo)}
             found |= {f"{key}_{what}": more[what] for what in more if f"{key}_{what}" not in values}
+    if {"mb", "rows", "inputs"} <= set(found):
+        found["bytes_a_cell"] = found["mb"] * 2**20 / (found["rows"] * found["inputs"])
     return found
 
 

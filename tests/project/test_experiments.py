@@ -15,6 +15,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 import sparserf as srf
 
@@ -588,6 +589,26 @@ def test_summaries_over_seeds(tools):
         report.cell(["{error:.1f} ({terms})", "{error:.2f} | {error_short}"], found) == "2.50 \\| 2"
     )
     assert report.cell("{nothing}", found) == ""
+    large = {"set": "a", "contender": "x", "rows": 2**10, "inputs": 2**8}
+    found = report.measures([large | {"seed": k, "mb": mb} for k, mb in enumerate((0.5, 1.5))])
+    assert found["bytes_a_cell"] == 4.0 and "bytes_a_cell" not in stored
+
+
+def test_cells_of_a_map_have_two_categories_and_near_ones_are_alike(tools):
+    """Rows whose heights and distances are near are of one class more often than others; seeds
+    differ."""
+    forest = importlib.import_module("experiments.data").forest
+    data, other = (forest(seed, 3000, 100) for seed in (0, 1))
+    assert data.X.shape == (3000, 54) and data.X_test.shape == (100, 54)
+    assert data.X.dtype == np.float32 and (data.X != other.X).any()
+    for hot in (data.X[:, 10:14], data.X[:, 14:]):
+        assert (hot.sum(axis=1) == 1).all() and (hot.sum(axis=0) > 0).all()
+    share = np.bincount(data.y) / 3000
+    assert len(share) == 7 and share.min() < 0.01 and share.max() > 0.4
+    numbers = data.X[:, [0, 3, 5, 9]] / data.X[:, [0, 3, 5, 9]].std(axis=0)
+    _, pairs = cKDTree(numbers).query(numbers, 2)
+    is_alike = np.mean(data.y[pairs[:, 1]] == data.y)
+    assert is_alike > (share**2).sum() + 0.1
 
 
 @pytest.fixture

@@ -141,6 +141,44 @@ def synthetic(f, n, d, seed=0, law=None, dtype="float64", test=0, loss="squared"
     return with_more(Data(X=X[:n], y=y[:n], X_test=X[n:], y_test=y[n:], loss=loss), **more)
 
 
+def forest(seed, n, test):
+    """Rows like those of forest cover: cells of a map, of which near ones are alike. Ten numbers of
+    the ground, the ones and zeros of two categories of 4 and 40 levels, and seven classes with the
+    frequencies of forest cover, in belts by height."""
+    from scipy.spatial import cKDTree
+
+    rng, n = np.random.default_rng(seed), few(n)
+    place = rng.random((n + few(test), 2))
+
+    def field(*scales):
+        """Smooth noise on the map: waves of these many to its side, the finer the lower."""
+        found = np.zeros(len(place))
+        for scale in np.repeat(scales, 12):
+            found += np.cos(place @ rng.normal(0, scale, 2) + rng.uniform(0, 2 * np.pi)) / scale
+        return found / found.std()
+
+    def distance(n_points):
+        return cKDTree(rng.random((n_points, 2))).query(place)[0]
+
+    def levels(x, shares):
+        return np.searchsorted(np.quantile(x, np.cumsum(shares)[:-1] / np.sum(shares)), x)
+
+    height, slope, aspect = field(8, 30, 90), np.abs(field(30, 90)), np.pi * field(30, 90)
+    shades = [np.cos(np.arctan(slope) - 0.8) * np.cos(aspect - of) for of in (-0.8, 0.0, 0.8)]
+    water, road, fire = distance(800), distance(60), distance(200)
+    area = levels(place[:, 0] + 0.1 * field(8), [45, 5, 44, 6])
+    soil = levels(height + 0.5 * field(15, 60), rng.gamma(0.7, size=40) + 0.05)
+    belt = height + 0.3 * rng.standard_normal(40)[soil] + 0.3 * np.sin(aspect) * slope
+    belt += 0.4 * (area == 2) - 20 * np.minimum(water, 0.02) + 0.4 * field(20, 60, 150)
+    belt += 0.1 * rng.standard_normal(len(place))
+    numbers = [height, aspect, slope, water, height - field(8, 30), road, *shades, fire]
+    hot = [np.eye(4)[area], np.eye(40)[soil]]
+    X = np.column_stack([*numbers, *hot]).astype(np.float32)
+    y = levels(belt, [5, 62, 30, 488, 16, 365, 35])
+    both = {"X": X[:n], "y": y[:n], "X_test": X[n:], "y_test": y[n:]}
+    return Data(**both, loss="multinomial", measure="log-loss")
+
+
 def with_more(data, scaled=None, span=None, unit=False, n_components=None, gamma=None, **more):
     """Rows with what is asked for beside them.
 
