@@ -55,7 +55,7 @@ LOOKED_AT, PRUNED_ON = 2_500, 20_000
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
 # About the most rows to which rules are fitted.
-MOST_RULE_ROWS = 200_000
+MOST_RULE_ROWS = 100_000
 # The multiplications that the weights may take which are fitted to all rows at the end.
 LAST_WORK = 5e11
 # The shares of the time that is left which searches and pruning may take.
