@@ -165,17 +165,18 @@ def sparse_rf(
     validation : float, mask, indices, pairs or splitter, optional
         For alpha=None, the rows to hold out: a share s, for round(1/s) folds of two to five; a mask
         or indices; or (rows to fit, rows to hold out) for each fold, also from a splitter of
-        scikit-learn. None: five folds up to 8,000 rows, three up to 50,000, a fifth of the rows
-        beyond.
+        scikit-learn. None: five folds up to 50,000 rows, three up to 200,000, a fifth of the
+        rows beyond.
     groups : array of shape (n_samples,), optional
         The group of each row. Whole groups are held out, and means of a category come from other
         groups.
     max_terms : int, optional
         For alpha=None, the most terms; to come down to them, cosines are moved as in `prune`. None:
-        2,000.
+        2,000, with the root of the rows beyond 8,000.
     effort : float, default 1.0
-        For alpha=None: the draws, in proportion; the rows of the search, with its root, and below 1
-        the most terms of a path and the rows to which the weights are fitted at the end.
+        For alpha=None: the draws and trees, in proportion; the rows of the search and the folds,
+        with its root, and below 1 the most terms of a path and the rows to which rules, and the
+        weights at the end, are fitted.
     time_limit : float, optional
         Seconds, kept to a tenth or 0.3 s beyond the reading of X; `info.cut` has what was left out.
     fit_intercept : bool, default True
