@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from ..rows import Block, Rows
     from .growth import Nodes, Pass
 
+# The most leaves of a tree, and the fewest rows of a node, at FEW_ROWS, with the root and the fourth
+# root of the rows beyond these; and the most leaves at all.
+LEAVES, ROWS_OF_NODE, FEW_ROWS, MOST_LEAVES = 60, 5, 3_000, 500
 # A tree sees so many columns, and at least this share of them, drawn at random.
 TREE_COLUMNS, LEAST_SHARE = 40, 0.3
 # Most columns that rules may see, those of the largest variance.
@@ -79,7 +82,8 @@ class Rules:
     is alpha times the root of its standard deviation. The duality gap of a model is over the rules
     that were found, not over all boxes.
 
-    Batch by batch small trees are grown along the gradient of the loss, on random rows and columns;
+    Batch by batch small trees are grown along the gradient of the loss, on random rows and columns,
+    of more leaves where there are more rows;
     every node but the root is proposed as a box, and boxes that violate the optimality condition
     enter, of those that hold the same rows the simplest. A path has one batch at each penalty, a
     fit of a single penalty ten.
@@ -88,13 +92,15 @@ class Rules:
     ----------
     max_conditions : int, default 6
         The most columns in one rule, at least 1.
-    n_bins : int, default 127
+    n_bins : int, default 255
         The most different intervals into which a column is cut, 2 to 255.
-    min_samples : int, default 5
-        The fewest rows in a node of a tree and in its complement, at least 1.
-    max_leaves : int, default 30
-        Each tree has 2 to so many leaves, at random.
-    n_trees : int, default 30
+    min_samples : int, optional
+        The fewest rows in a node of a tree and in its complement, at least 1. None: 5, with the
+        fourth root of the rows beyond 3,000.
+    max_leaves : int, optional
+        Each tree has 2 to so many leaves, at random. None: 60, with the root of the rows beyond
+        3,000, and at most 500.
+    n_trees : int, default 10
         The trees that are grown for a batch.
     max_samples, max_features : float, default 0.7
         The share of the rows that a tree sees, and of the columns that a node sees, in (0, 1].
@@ -132,10 +138,10 @@ class Rules:
     """
 
     max_conditions: int = 6
-    n_bins: int = 127
-    min_samples: int = 5
-    max_leaves: int = 30
-    n_trees: int = 30
+    n_bins: int = 255
+    min_samples: int | None = None
+    max_leaves: int | None = None
+    n_trees: int = 10
     max_samples: float = 0.7
     max_features: float = 0.7
 
@@ -147,7 +153,9 @@ class Rules:
             ("max_leaves", 2),
             ("n_trees", 1),
         ):
-            object.__setattr__(self, name, check_integer(name, getattr(self, name), least))
+            value = getattr(self, name)
+            if value is not None or name not in ("min_samples", "max_leaves"):
+                object.__setattr__(self, name, check_integer(name, value, least))
         if self.n_bins > HIGHEST + 1:
             raise ValueError(f"n_bins must be at most {HIGHEST + 1}, got {self.n_bins}")
         for name in ("max_samples", "max_features"):
@@ -156,16 +164,19 @@ class Rules:
                 raise ValueError(f"{name} must be at most 1, got {share}")
             object.__setattr__(self, name, share)
 
-    @property
-    def trees(self) -> Trees:
-        """How trees are grown."""
+    def trees(self, n_rows: int, n_inputs: int) -> Trees:
+        """Return how trees are grown on so many rows that see so many inputs."""
+        more = max(1.0, n_rows / FEW_ROWS)
+        leaves = self.max_leaves or min(MOST_LEAVES, round(LEAVES * more**0.5))
+        # No more than there can be: trees keep places for all that they may get.
         return Trees(
             n_trees=self.n_trees,
-            most_leaves=self.max_leaves,
+            most_leaves=min(leaves, max(2, n_rows)),
             row_share=self.max_samples,
+            column_share=min(1.0, max(LEAST_SHARE, TREE_COLUMNS / n_inputs)),
             node_share=self.max_features,
-            max_conditions=self.max_conditions,
-            min_samples=float(self.min_samples),
+            max_conditions=min(self.max_conditions, n_inputs),
+            min_samples=float(self.min_samples or round(ROWS_OF_NODE * more**0.25)),
         )
 
 
@@ -328,15 +339,8 @@ def make_rule_dictionary(
     """Make the dictionary of some rules."""
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
-    # No more than there can be: trees keep places for all that they may get.
-    trees = replace(
-        rules.trees,
-        column_share=min(1.0, max(LEAST_SHARE, TREE_COLUMNS / len(seen.inputs))),
-        max_conditions=min(rules.max_conditions, len(seen.inputs)),
-        most_leaves=min(rules.max_leaves, max(2, len(weight))),
-    )
     return RuleDictionary(
-        trees=trees,
+        trees=rules.trees(len(weight), len(seen.inputs)),
         seen=seen,
         weight=weight,
         has_intercept=has_intercept,

@@ -211,7 +211,6 @@ def test_few_rows_are_all_searched():
     assert len(folds(task_of(900), None, 300).task.weight) == 300
 
 
-
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 50, 99, 100, 101])
 def test_probabilities_of_rows(rng, n):
     for weight in (

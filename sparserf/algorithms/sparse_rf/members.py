@@ -114,15 +114,7 @@ class L1Member(Member):
 
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         task, dictionary = self.seen[k % len(self.seen)]
-        if folds.more is None or dictionary.kind != "grown":
-            return L1Path(task, dictionary, self.options, k, folds.splits[k][0])
-        told = folds.more.place, folds.task.unit(folds.task.targets[0])
-        return L1Path(task, dictionary, self.options, k, folds.more.fitted[k], told)
-
-    def most_terms(self, n: int) -> int:
-        if self.seen[0][1].kind != "grown":
-            return super().most_terms(n)
-        return most_rules(n)
+        return L1Path(task, dictionary, self.options, k, folds.splits[k][0])
 
     def constant(self, task: Task) -> SparseModel:
         seen = task.with_encodings(self.places[0])
@@ -162,14 +154,12 @@ class Given(L1Member):
     name = "features"
 
     @classmethod
-    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Given:
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> L1Member:
         """Return the member for the rows of these folds."""
+        if isinstance(options.features, Rules):
+            return GivenRules.of_folds(folds, options)
         dictionary = options.dictionary(folds.task, N_COMPONENTS)
-        task = folds.task
-        if dictionary.kind == "grown":
-            task = folds.many.task
-            dictionary = options.dictionary(task, N_COMPONENTS)
-        return cls(options, [None], [(task, dictionary)])
+        return cls(options, [None], [(folds.task, dictionary)])
 
 
 class Inputs(L1Member):
@@ -204,32 +194,19 @@ class Cosines(L1Member):
         return cls(options, places, seen)
 
 
-# Trees of the default at a penalty, and the most leaves of each: so many at FEW_ROWS, with the root
-# of the rows beyond these, and no more than MOST_LEAVES.
-TREES, LEAVES, FEW_ROWS, MOST_LEAVES = 10, 60, 3_000, 500
-# The most bins and conditions, and the fewest rows of a node at FEW_ROWS, with the fourth root of
-# the rows beyond.
-BINS, CONDITIONS, ROWS_OF_NODE = 255, 6, 5
+class RuleMember(L1Member):
+    """A member of rules, which are fitted to more rows than are searched: bits are small."""
 
-
-class GrownRules(L1Member):
-    """Rules that are grown along the gradient, finer where there are more rows."""
-
-    name = "rules"
     fall = 0.9
     patience = 17, 7
 
-    @classmethod
-    def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> GrownRules:
-        """Return the member for the rows of these folds, with trees in proportion to the effort."""
-        many = folds.many.task
-        rules = rules_of_rows(len(many.weight), effort)
-        if options.max_order is not None:
-            rules = replace(rules, max_conditions=min(rules.max_conditions, options.max_order))
-        own = replace(options, features=rules, max_order=None)
-        places = many.intervals
-        task = replace(many.with_encodings(places), features=own.features, is_single=False)
-        return cls(own, [places], [(task, own.dictionary(task, N_COMPONENTS))])
+    def most_terms(self, n: int) -> int:
+        return most_rules(n)
+
+    def fold_fit(self, folds: Folds, k: int) -> FoldPath:
+        (task, dictionary), many = self.seen[0], folds.many
+        told = many.place, folds.task.unit(folds.task.targets[0])
+        return L1Path(task, dictionary, self.options, k, many.fitted[k], told)
 
 
 def most_rules(n: int) -> int:
@@ -237,16 +214,32 @@ def most_rules(n: int) -> int:
     return round(min(MOST_TERMS * max(1.0, n / ROWS_OF_MOST) ** 0.5, MOST_BITS / n))
 
 
-def rules_of_rows(n: int, effort: float) -> Rules:
-    """Return how rules of the default are grown on so many rows."""
-    more = max(1.0, n / FEW_ROWS)
-    return Rules(
-        n_trees=max(1, round(TREES * effort)),
-        max_leaves=min(MOST_LEAVES, round(LEAVES * more**0.5)),
-        n_bins=BINS,
-        max_conditions=CONDITIONS,
-        min_samples=round(ROWS_OF_NODE * more**0.25),
-    )
+class GivenRules(RuleMember):
+    """Rules as the user gives them."""
+
+    name = Given.name
+
+    @classmethod
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> GivenRules:
+        """Return the member for the rows of these folds."""
+        task = folds.many.task
+        return cls(options, [None], [(task, options.dictionary(task, N_COMPONENTS))])
+
+
+class GrownRules(RuleMember):
+    """Rules of the default, which see numbers as they are."""
+
+    name = "rules"
+
+    @classmethod
+    def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> GrownRules:
+        """Return the member for the rows of these folds, with trees in proportion to the effort."""
+        task, rules = folds.many.task, Rules(n_trees=max(1, round(Rules.n_trees * effort)))
+        if options.max_order is not None:
+            rules = replace(rules, max_conditions=min(rules.max_conditions, options.max_order))
+        own, places = replace(options, features=rules, max_order=None), task.intervals
+        task = replace(task.with_encodings(places), features=rules, is_single=False)
+        return cls(own, [places], [(task, own.dictionary(task, N_COMPONENTS))])
 
 
 # Linear functions
