@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ..rows import Block, Rows
     from .growth import Nodes, Pass
 
-# The most leaves of a tree, and the fewest rows of a node, at FEW_ROWS, with the root and the fourth
+# The most leaves of a tree and the fewest rows of a node at FEW_ROWS, with the root and the fourth
 # root of the rows beyond these; and the most leaves at all.
 LEAVES, ROWS_OF_NODE, FEW_ROWS, MOST_LEAVES = 60, 5, 3_000, 500
 # A tree sees so many columns, and at least this share of them, drawn at random.
