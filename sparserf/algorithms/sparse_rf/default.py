@@ -77,8 +77,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     parts, chosen = each_output(task), []
     with single_threaded_blas(), task.rows, workers:
         most_rows = most_search_rows(choice.effort, effort.part(1 / len(parts)).deadline)
-        root = choice.effort**0.5
-        most_many = round(root * min(MOST_RULE_ROWS, len(task.weight) if root < 1 else np.inf))
+        most_many = round(MOST_RULE_ROWS / MOST_SEARCH_ROWS * most_rows)
         own = choice.validation, most_rows, options.rng, most_many, choice.effort
         folds = folds_of(task, strata_of(task), *own)
         for k, (one, of_one) in enumerate(zip(parts, folds_of_each(folds), strict=True)):

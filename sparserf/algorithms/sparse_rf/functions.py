@@ -174,9 +174,9 @@ def sparse_rf(
         For alpha=None, the most terms; to come down to them, cosines are moved as in `prune`. None:
         2,000, with the root of the rows beyond 8,000.
     effort : float, default 1.0
-        For alpha=None: the draws and trees, in proportion; the rows of the search and the folds,
-        with its root, and below 1 the most terms of a path and the rows to which rules, and the
-        weights at the end, are fitted.
+        For alpha=None: the draws and trees, in proportion; the rows of the search and of rules, and
+        the folds, with its root, and below 1 the most terms of a path and the rows to which the
+        weights are fitted at the end.
     time_limit : float, optional
         Seconds, kept to a tenth or 0.3 s beyond the reading of X; `info.cut` has what was left out.
     fit_intercept : bool, default True
