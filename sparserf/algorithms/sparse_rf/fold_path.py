@@ -11,7 +11,7 @@ Rows are in memory, those fitted first.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class FoldPath(ABC):
 
     features, index : the terms, and their numbers as draws
     values : their values at the rows, the n rows fitted first
+    fitted_rows : the rows fitted, or their bins, along which a path draws
     w, b, z : the weights (n_targets, p), the intercepts, and the margins (n_targets, n_rows), in
         the units of the targets
     share : the share of the weight of all rows that those fitted have
@@ -58,6 +59,7 @@ class FoldPath(ABC):
     features: FeatureSet
     index: np.ndarray
     values: TermValues
+    fitted_rows: Any
     n: int
     share: float
     weight: np.ndarray

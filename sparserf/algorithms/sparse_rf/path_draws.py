@@ -15,7 +15,7 @@ from ...solvers.problem import usable
 
 if TYPE_CHECKING:
     from ...features import FixedDictionary, LearningDictionary, RandomDictionary, RuleDictionary
-    from .l1_path import L1Path
+    from .fold_path import FoldPath
 
 # The most violators that enter at a penalty: so many, with the root of the rows beyond
 # ROWS_OF_ENTER, or this share of the terms; of rules not more than so many times the first.
@@ -24,12 +24,12 @@ ENTER, ROWS_OF_ENTER, ENTER_PER_TERM, RULES_TO_ENTER = 100, 8_000, 0.5, 4
 TARGETS_AT_ONCE = 2
 
 
-def enter_of_rows(path: L1Path) -> int:
+def enter_of_rows(path: FoldPath) -> int:
     """Return how many violators may enter at a penalty where there are few terms."""
     return round(ENTER * max(1.0, path.n / ROWS_OF_ENTER) ** 0.5)
 
 
-def most_to_enter(path: L1Path) -> int:
+def most_to_enter(path: FoldPath) -> int:
     """Return how many violators may enter at a penalty."""
     return max(enter_of_rows(path), int(ENTER_PER_TERM * path.n_terms))
 
@@ -38,7 +38,7 @@ class PathDraws(ABC):
     """Features that are drawn for a path."""
 
     @abstractmethod
-    def __init__(self, path: L1Path, dictionary: Any, k: int):
+    def __init__(self, path: FoldPath, dictionary: Any, k: int):
         """Take the path, its dictionary, and the number of the fold."""
 
     @abstractmethod
@@ -50,7 +50,7 @@ class CosineDraws(PathDraws):
     """Cosines that follow the terms, each turned to the phase at which the gradient of some target
     is largest: with C and S the correlations of v with the cosine and the sine, atan2(-S, C)."""
 
-    def __init__(self, path: L1Path, dictionary: LearningDictionary, k: int):
+    def __init__(self, path: FoldPath, dictionary: LearningDictionary, k: int):
         self._path, self._n = path, dictionary.n_components
         self._proposer = dictionary.proposer(k)
 
@@ -69,7 +69,7 @@ class CosineDraws(PathDraws):
 class RuleDraws(PathDraws):
     """Rules that are grown along the gradient of a few targets in turn."""
 
-    def __init__(self, path: L1Path, dictionary: RuleDictionary, k: int):
+    def __init__(self, path: FoldPath, dictionary: RuleDictionary, k: int):
         K, few = len(path.w), min(len(path.w), TARGETS_AT_ONCE)
         trees = replace(dictionary.trees, n_trees=-(-dictionary.trees.n_trees // few))
         own = replace(dictionary, weight=path.weight, trees=trees)
@@ -102,7 +102,7 @@ class GivenDraws(PathDraws):
     """The features of a fixed distribution, or those that the user gives: of each batch the ones
     with the largest gradients that are no terms yet."""
 
-    def __init__(self, path: L1Path, dictionary: RandomDictionary | FixedDictionary, k: int):
+    def __init__(self, path: FoldPath, dictionary: RandomDictionary | FixedDictionary, k: int):
         self._path, self._dictionary = path, dictionary
 
     def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
