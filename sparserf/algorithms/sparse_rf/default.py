@@ -154,6 +154,7 @@ def search(
         beaten = min((path.loss for path in paths), default=np.inf)
         with part(share, is_open=True):
             paths.append(follow(fits, effort.part(share), beaten))
+        del fits  # the values of its terms
         if paths[-1].ended:
             break
     return Stack.of(loss, paths, options.fit_intercept)

@@ -77,7 +77,7 @@ class L1Path(FoldPath):
         self._draws: PathDraws = DRAWS_OF[dictionary.kind](self, dictionary, k)
 
     def largest_alpha(self) -> float:
-        _, features, g = self._draws.draw()
+        _, features, g = self._draws.draw(self)
         g = np.abs(usable(g, features.nonnegative)).max(axis=1, initial=0.0)
         g[g <= SLOPE_ROUNDING * np.abs(self.slopes()).sum(axis=1)] = 0.0
         return float((self._slope_units * g).max())
@@ -86,7 +86,7 @@ class L1Path(FoldPath):
         """Draw, let violators in, and make a step of each target."""
         check_not_ended()
         self.alpha = alpha
-        index, features, g = self._draws.draw(times)
+        index, features, g = self._draws.draw(self, times)
         self.n_drawn += len(index)
         excess = np.abs(usable(g, features.nonnegative)) * (self._slope_units / alpha)[:, None]
         chosen = np.empty(most_to_enter(self), np.intp)

@@ -35,14 +35,15 @@ def most_to_enter(path: FoldPath) -> int:
 
 
 class PathDraws(ABC):
-    """Features that are drawn for a path."""
+    """Features that are drawn for a path, which has them: they do not keep it, so that its memory
+    is free once nobody else does."""
 
     @abstractmethod
     def __init__(self, path: FoldPath, dictionary: Any, k: int):
         """Take the path, its dictionary, and the number of the fold."""
 
     @abstractmethod
-    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+    def draw(self, path: FoldPath, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         """Return the numbers of the draws, the features, and their gradients (n_targets, n)."""
 
 
@@ -51,11 +52,10 @@ class CosineDraws(PathDraws):
     is largest: with C and S the correlations of v with the cosine and the sine, atan2(-S, C)."""
 
     def __init__(self, path: FoldPath, dictionary: LearningDictionary, k: int):
-        self._path, self._n = path, dictionary.n_components
+        self._n = dictionary.n_components
         self._proposer = dictionary.proposer(k)
 
-    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
-        path = self._path
+    def draw(self, path: FoldPath, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         strength = np.abs(path.w).sum(axis=0)
         start, features = self._proposer.batch(
             round(times * self._n), path.features, strength, path.index
@@ -74,12 +74,12 @@ class RuleDraws(PathDraws):
         trees = replace(dictionary.trees, n_trees=-(-dictionary.trees.n_trees // few))
         own = replace(dictionary, weight=path.weight, trees=trees)
         self._dictionary = dictionary
-        self._path, self._few = path, few
+        self._few = few
         self._growers = [own.grower(k * K + j) for j in range(K)]
         self._next = 0
 
-    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
-        path, found = self._path, []
+    def draw(self, path: FoldPath, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+        found = []
         V, K = path.slopes(), len(self._growers)
         n = -(-RULES_TO_ENTER * enter_of_rows(path) // self._few)
         turn, self._next = (self._next + np.arange(self._few)) % K, self._next + self._few
@@ -103,10 +103,10 @@ class GivenDraws(PathDraws):
     with the largest gradients that are no terms yet."""
 
     def __init__(self, path: FoldPath, dictionary: RandomDictionary | FixedDictionary, k: int):
-        self._path, self._dictionary = path, dictionary
+        self._dictionary = dictionary
 
-    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
-        path, V, found = self._path, self._path.slopes(), []
+    def draw(self, path: FoldPath, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+        V, found = path.slopes(), []
         for k, start in enumerate(self._dictionary.starts[:-1].tolist()):
             check_not_ended()
             features = self._dictionary.batch(k)
