@@ -32,7 +32,16 @@ from ..task import partial_model_on_error, with_ranges, with_ties
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
-from .members import MOST_TERMS, Cosines, Given, GrownRules, Inputs, Linear, most_rules
+from .members import (
+    MOST_TERMS,
+    Cosines,
+    Given,
+    GrownRules,
+    Inputs,
+    Linear,
+    RuleMember,
+    most_rules,
+)
 from .outputs import Chosen, each_output, in_their_units, side_by_side, with_equal_outputs
 from .paths import MemberFits, follow
 from .stack import Stack
@@ -58,6 +67,9 @@ MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
 MOST_RULE_ROWS = 100_000
 # The multiplications that the weights may take which are fitted to all rows at the end.
 LAST_WORK = 5e11
+# Rows to which rules were fitted count as no more than this share of those rows: cosines were
+# fitted to fewer.
+MOST_SEEN = 0.67
 # The shares of the time that is left which searches and pruning may take.
 SEARCHING, OF_PRUNING = 0.65, 0.6
 # The share of the progress bar that searches have; nothing else depends on it.
@@ -133,7 +145,8 @@ def choose_for_target(
         with partial_model_on_error(lambda: model):
             n, n_last = len(sample.weight), n_rows_at_last(task, choice.effort, len(model.support))
             if n < n_last:
-                again = partial(fit_at_last, model, n, task, n_last, options)
+                n_seen = max(n, min(n_rows_seen(stack, folds), round(MOST_SEEN * n_last)))
+                again = partial(fit_at_last, model, n_seen, task, n_last, options)
                 model = effort.done_in_time("fits to all rows", again, model)
                 model = replace(model, features=between_rows(model.features, task.raw))
     return Chosen(replace(model, info=info_of(stack, model, effort)), places, sample)
@@ -183,6 +196,12 @@ def most_search_rows(effort: float, deadline: float) -> int:
     return most
 
 
+def n_rows_seen(stack: Stack, folds: Folds) -> int:
+    """Return the number of rows to which terms of the stack were fitted."""
+    has_rules = any(isinstance(path.member, RuleMember) for path, _ in stack.used)
+    return len((folds.many.task if has_rules else folds.task).weight)
+
+
 def n_rows_at_last(task: Task, effort: float, n_terms: int) -> int:
     """Return the number of rows to which the weights are fitted at the end: as many as LAST_WORK
     allows; the root of `effort` is their share, where that is below 1, as it is of the rows of a
@@ -198,8 +217,8 @@ def n_rows_at_last(task: Task, effort: float, n_terms: int) -> int:
 def fit_at_last(
     model: SparseModel, n_sample: int, task: Task, n_rows: int, options: SparseRFOptions
 ) -> SparseModel:
-    """Return the model of a sample of n_sample rows with weights for n_rows of those of the
-    task."""
+    """Return the model, which counts as one of n_sample rows, with weights for n_rows of those of
+    the task."""
     if n_rows < len(task.weight):
         task, _ = sample_of(task, strata_of(task), n_rows, options.rng)
     return fitted_to_all_rows(model, n_sample, task, options.fit_intercept)
