@@ -28,7 +28,7 @@ from ...solvers.effort import Effort
 from ..chosen_on_folds import by_the_loss_on_folds
 from ..folds import folds_of, sample_of, strata_of
 from ..held_out_loss import HeldOutLoss
-from ..task import partial_model_on_error, with_ranges, with_ties
+from ..task import in_units, partial_model_on_error, with_ranges, with_ties
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
@@ -262,6 +262,8 @@ def small_model(
     many = most_rules(len(task.weight))
     most, looked_at = max_terms or many, LOOKED_AT * many // MOST_TERMS
     worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
+    unit = stack.loss.task.unit(stack.loss.task.targets[0]) / task.unit(task.targets[0])
+    worth = in_units(worth, unit, task.loss.degree)
     has_intercept = options.fit_intercept
     drop = partial(drop_terms, model, task, worth, most, looked_at, has_intercept)
     small = effort.part(OF_PRUNING).done_in_time("prunings", drop, None)

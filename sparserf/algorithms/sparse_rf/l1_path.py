@@ -66,7 +66,8 @@ class L1Path(FoldPath):
         self.features = FeatureSet((), task.rows.n_features_in)
         self.index, self._nonnegative = np.zeros(0, np.intp), np.zeros(0, bool)
         if dictionary.kind == "grown":
-            bins = dictionary.binned(task.rows).take(self._order, axis=1)
+            bins = task.rows.vectors.fetch(dictionary.binned(task.rows))
+            bins = bins.take(self._order, axis=1)
             self.fitted_rows = BinnedRows(bins[:, : self.n])
             self.values = Bits(dictionary, bins, self.n)
         else:
