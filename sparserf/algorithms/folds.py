@@ -197,16 +197,15 @@ def folds_of(
     validation : a share s, for round(1 / s) folds and at most five; the splits of all rows of X; or
         None, for a number of folds that suits the rows
     most_rows : about the most rows that are searched, in the memory of this process
-    most_many : about the most rows in all, of which those that are searched are a sample, where
-        rows are in memory
+    most_many : about the most rows in all, of which those that are searched are a sample
     effort : its root multiplies the number of folds that suits the rows
     """
     splits = given_splits(validation)
     if splits is not None:
         splits = splits_of_task(splits, task, strata)
     if not task.raw.in_memory:  # wide rows are fewer
-        most_rows = min(most_rows, max(1, MOST_FETCHED_NUMBERS // task.raw.row_size))
-        most_many = 0
+        most = max(1, MOST_FETCHED_NUMBERS // task.raw.row_size)
+        most_rows, most_many = min(most_rows, most), min(most_many, most)
     task, strata, splits, _ = _sampled(task, strata, splits, max(most_rows, most_many), rng)
     if not task.raw.in_memory:
         task = replace(task, raw=task.raw.take(np.arange(task.raw.n_rows)))

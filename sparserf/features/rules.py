@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -242,6 +242,11 @@ class BinnedRows:
     bins : uint8 (n_inputs, n_rows)
     """
 
+    bins: np.ndarray
+    n_rows: int
+    workers: Workers
+    vectors: HostVectors
+
     def __init__(self, bins: np.ndarray):
         self.bins, self.n_rows, self.workers = bins, bins.shape[1], Workers(1)
         self.vectors = HostVectors(self.n_rows)
@@ -266,7 +271,7 @@ class RuleDictionary(FollowingDictionary):
     weight: np.ndarray
     has_intercept: bool = True
 
-    kind = "grown"
+    kind: ClassVar[Literal["grown"]] = "grown"
 
     def binned(self, rows: Rows | BinnedRows) -> np.ndarray | None:
         """Return the bins of rows in memory, which all targets share, uint8 (n_inputs, n_rows).
@@ -300,7 +305,7 @@ class RuleDictionary(FollowingDictionary):
 
     def boxes_of(self, features: FeatureSet) -> tuple[np.ndarray, np.ndarray]:
         """Return rules of this dictionary as boxes of bins, and their heights."""
-        boxes, height = [], []
+        boxes, height = [np.zeros((0, 1, 4), np.int32)] * (not features.blocks), [np.zeros(0)]
         for block in features.blocks:
             column = np.searchsorted(self.seen.inputs, block.inputs)
             boxes.append(self.seen.bins.boxes(column, block.low, block.high))

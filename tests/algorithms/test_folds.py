@@ -181,6 +181,7 @@ def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
 # A sample
 
 
+@pytest.mark.filterwarnings("ignore::sparserf.CopiedRowsWarning")
 @pytest.mark.parametrize("kind", ["rows", "groups", "copies", "pairs"])
 def test_a_search_has_a_sample_of_the_rows_that_folds_fit(rng, kind):
     """What is held out with a row, its group or its copies, is fitted by no fold that holds it

@@ -211,7 +211,8 @@ def n_rows_at_last(task: Task, effort: float, n_terms: int) -> int:
     columns it was 52 of 56 seconds at effort .1.
     """
     n = round(effort**0.5 * len(task.weight))
-    return min(n, len(task.weight), round(LAST_WORK / max(1, n_terms) ** 2))
+    work = len(task.targets) * max(1, n_terms) ** 2
+    return min(n, len(task.weight), round(LAST_WORK / work))
 
 
 def fit_at_last(

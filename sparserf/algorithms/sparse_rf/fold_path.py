@@ -197,6 +197,8 @@ class FoldPath(ABC):
             total = self._total
             g -= m * (u.sum() / total)
         new, worst = self._minimise(H, m, total, g, w[A], alpha, A)
+        if not np.isfinite(new).all():  # beside the weight of another row the penalty is nothing
+            return worst
         d = np.zeros(len(w))
         d[A] = new - w[A]
         db = -(u.sum() + m @ d[A]) / total if self._has_intercept else 0.0

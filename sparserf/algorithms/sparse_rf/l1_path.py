@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .fold_path import State
     from .options import SparseRFOptions
     from .path_draws import PathDraws
+    from .term_values import TermValues
 
 # An l1 problem is solved until this share of the violation is left, by at most so many rounds of
 # epochs of coordinate descent, with a Newton step on the support between two.
@@ -51,6 +52,7 @@ class L1Path(FoldPath):
 
     features: FeatureSet
     index: np.ndarray
+    values: TermValues
 
     def __init__(
         self,

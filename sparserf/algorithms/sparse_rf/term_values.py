@@ -89,6 +89,8 @@ class TermValues(ABC):
 class Numbers(TermValues):
     """Values as numbers, (p, n_rows)."""
 
+    dtype: np.dtype
+
     def __init__(self, values: np.ndarray, n: int, rows: Rows | None = None):
         """Take the values of the first terms; rows : of which those that enter are made."""
         self._all, self._p, self._n, self._rows = values, len(values), n, rows
@@ -138,7 +140,7 @@ class Numbers(TermValues):
 class Bits(TermValues):
     """Values of rules as bits: which of the rows are in the box of each, and its height."""
 
-    dtype = np.dtype(np.float32)
+    dtype: np.dtype = np.dtype(np.float32)
 
     def __init__(self, dictionary: RuleDictionary, bins: np.ndarray, n: int):
         """Begin without a term; bins : uint8 (n_inputs, n_rows), of the inputs that rules see."""
