@@ -110,7 +110,7 @@ class Numbers(TermValues):
 
     def enter(self, features: FeatureSet) -> None:
         if not all(block.is_bounded for block in features.blocks):
-            self._all, self.dtype = self._all.astype(np.float64, copy=False), np.dtype(np.float64)
+            self._all, self.dtype = self.values.astype(np.float64), np.dtype(np.float64)
         p, end = self._p, self._p + len(features)
         if end > len(self._all):
             more = np.empty((max(64, end, 2 * p), self._all.shape[1]), self.dtype)
