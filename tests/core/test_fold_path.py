@@ -8,7 +8,7 @@ import sparserf as srf
 from sparserf._core.descent import descend
 from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf.class_turns import Turns
-from sparserf.algorithms.sparse_rf.fold_path import Square, centred
+from sparserf.algorithms.sparse_rf.fold_path import centred, moved, with_rows
 from sparserf.algorithms.sparse_rf.l1_path import L1Path
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
 from sparserf.algorithms.sparse_rf.ridge_path import RidgePath, WideRidgePath
@@ -31,16 +31,15 @@ def test_descend_takes_matrices_of_both_precisions(rng, dtype):
     assert_allclose(slope[w != 0], -alpha * np.sign(w[w != 0]), atol=1e-8)
 
 
-def test_square_grows_and_moves(rng):
+def test_gram_matrices_grow_and_move(rng):
     A = rng.normal(size=(300, 300))
-    A, square = A + A.T, Square(np.dtype(np.float64))
+    A, G = A + A.T, np.empty((0, 0))
     for end in (10, 70, 300):
-        square.append(A[square.size : end, :end])
-    assert np.array_equal(square.values, A)
-    old, new, kept = np.array([250, 299, 230]), np.array([3, 100, 7]), np.arange(200)
-    square.move(old, new, 200)
-    kept[new] = old
-    assert np.array_equal(square.values, A[np.ix_(kept, kept)])
+        G = with_rows(G, A[len(G) : end, :end])
+    assert np.array_equal(G, A)
+    last, free, kept = np.array([250, 299, 230]), np.array([3, 100, 7]), np.arange(200)
+    kept[free] = last
+    assert np.array_equal(moved(G, last, free, 200), A[np.ix_(kept, kept)])
 
 
 def test_centred_eliminates_the_intercept(rng):

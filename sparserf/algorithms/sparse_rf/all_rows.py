@@ -123,12 +123,18 @@ def moments(
     found: list[list[Any]] = [[], [], [], [], [], []]
     for k, (value, u, h) in enumerate(each):
         of_square = losses is not None and losses[k].is_quadratic and k > 0
-        H = found[1][0] if of_square else block.gram(features, features, h, np.float64)
+        H = found[1][0] if of_square else _gram(features, block, h)
         m = found[2][0] if of_square else block.correlate(features, h)
         sums = float(xp.sum(value)), H, m, float(xp.sum(h)), block.correlate(features, u)
         for part, own in zip(found, (*sums, float(xp.sum(u))), strict=True):
             part.append(own)
     return tuple(np.reshape(np.stack(part), (K, *np.shape(part[0]))) for part in found)
+
+
+def _gram(features, block, h):
+    """Return Phi' diag(h) Phi, of products in single precision: the penalty makes up for it."""
+    largest = float(namespace(h).max(h)) or 1.0
+    return largest * block.gram(features, features, h / largest, np.float32)
 
 
 def _of_targets(xp, z, b, y, s, losses):

@@ -66,7 +66,7 @@ MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
 # About the most rows to which rules are fitted.
 MOST_RULE_ROWS = 100_000
 # The multiplications that the weights may take which are fitted to all rows at the end.
-LAST_WORK = 5e11
+LAST_WORK = 1e12
 # Rows to which rules were fitted count as no more than this share of those rows: cosines were
 # fitted to fewer.
 MOST_SEEN = 0.67
@@ -137,16 +137,18 @@ def choose_for_target(
             _warn_of_time(effort)
         sample = folds.task
         model, places = fit_to_sample(stack, sample, workers)
+        n_seen = n_rows_seen(stack, folds)
         if stack.used:
             some = folds.many.task
             if len(some.weight) > max(PRUNED_ON, len(sample.weight)):
                 some, _ = sample_of(some, strata_of(some), PRUNED_ON, options.rng)
-            model = small_model(model, stack, some, options, choice.max_terms, effort)
+            many, max_terms = most_rules(n_seen), choice.max_terms
+            model = small_model(model, stack, some, options, max_terms, many, effort)
         with partial_model_on_error(lambda: model):
             n, n_last = len(sample.weight), n_rows_at_last(task, choice.effort, len(model.support))
             if n < n_last:
-                n_seen = max(n, min(n_rows_seen(stack, folds), round(MOST_SEEN * n_last)))
-                again = partial(fit_at_last, model, n_seen, task, n_last, options)
+                counted = max(n, min(n_seen, round(MOST_SEEN * n_last)))
+                again = partial(fit_at_last, model, counted, task, n_last, options)
                 model = effort.done_in_time("fits to all rows", again, model)
                 model = replace(model, features=between_rows(model.features, task.raw))
     return Chosen(replace(model, info=info_of(stack, model, effort)), places, sample)
@@ -256,11 +258,14 @@ def small_model(
     task: Task,
     options: SparseRFOptions,
     max_terms: int | None,
+    many: int,
     effort: Effort,
 ) -> SparseModel:
     """Return the model without the terms that do not pay for themselves, with the intercept that is
-    best for all rows."""
-    many = most_rules(len(task.weight))
+    best for all rows.
+
+    many : the most terms where the user does not say it
+    """
     most, looked_at = max_terms or many, LOOKED_AT * many // MOST_TERMS
     worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
     unit = stack.loss.task.unit(stack.loss.task.targets[0]) / task.unit(task.targets[0])

@@ -70,7 +70,7 @@ class FoldPath(ABC):
     w: np.ndarray
     b: np.ndarray
     z: np.ndarray
-    gram: Square | None
+    gram: np.ndarray | None
     # Whether terms are fitted to all rows.
     is_last: bool = False
     # The number of features that were drawn.
@@ -229,12 +229,11 @@ class FoldPath(ABC):
         if not is_quadratic:
             return self.values.gram(curvature, A)
         if self.gram is None:
-            self.gram = Square(self.values.dtype)
-        done = self.gram.size
+            self.gram = np.empty((0, 0), self.values.dtype)
+        done = len(self.gram)
         if done < len(self.values):
-            self.gram.append(self.values.gram_of_last(curvature, done))
-        H = self.gram.values
-        return H if len(A) == len(H) else H[np.ix_(A, A)]
+            self.gram = with_rows(self.gram, self.values.gram_of_last(curvature, done))
+        return self.gram if len(A) == len(self.gram) else self.gram[np.ix_(A, A)]
 
     @abstractmethod
     def _active(self, g, w, alpha):
@@ -304,36 +303,20 @@ class FoldPath(ABC):
         return index[order], features.take(order), w[..., order], b
 
 
-class Square:
-    """A symmetric matrix that grows by doubling its place."""
+def with_rows(G: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return a symmetric matrix with more rows, of the size that it has with them, and columns."""
+    old = len(G)
+    more = np.empty((new.shape[1],) * 2, G.dtype)
+    more[:old, :old], more[old:], more[:old, old:] = G, new, new[:, :old].T
+    return more
 
-    size: int
-    dtype: np.dtype
 
-    def __init__(self, dtype: np.dtype):
-        self._all, self.size, self.dtype = np.empty((64, 64), dtype), 0, dtype
-
-    @property
-    def values(self) -> np.ndarray:
-        """The matrix."""
-        return self._all[: self.size, : self.size]
-
-    def append(self, new: np.ndarray) -> None:
-        """Append rows, of the size that the matrix has with them."""
-        old, p = self.size, new.shape[1]
-        if p > len(self._all):
-            more = np.empty((max(p, 2 * len(self._all)),) * 2, self._all.dtype)
-            more[:old, :old] = self.values
-            self._all = more
-        self._all[old:p, :p], self._all[:old, old:p] = new, new[:, :old].T
-        self.size = p
-
-    def move(self, old: np.ndarray, new: np.ndarray, size: int) -> None:
-        """Move rows and columns to new places, and keep the first `size`."""
-        G = self.values
-        G[new] = G[old]
-        G[:, new] = G[:, old]
-        self.size = size
+def moved(G: np.ndarray, last: np.ndarray, free: np.ndarray, n: int) -> np.ndarray:
+    """Return the first n rows and columns of a symmetric matrix once those that are last have moved
+    to places that are free, which they do in place."""
+    G[free] = G[last]
+    G[:, free] = G[:, last]
+    return G[:n, :n].copy()
 
 
 def centred(H: np.ndarray, m: np.ndarray, total: float) -> np.ndarray:

@@ -27,7 +27,7 @@ from ...features import FeatureSet
 from ...features.rules import BinnedRows
 from ...solvers.l1_quadratic import newton_step
 from ...solvers.problem import SLOPE_ROUNDING, usable
-from .fold_path import FoldPath, centred
+from .fold_path import FoldPath, centred, moved
 from .path_draws import DRAWS_OF, most_to_enter
 from .path_rows import rows_in_order, rows_on_one_thread
 from .term_values import Bits, Numbers
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 LEAVES, ROUNDS, EPOCHS = 0.1, 10, 50
 # The share where terms are fitted to all rows.
 LEAVES_AT_LAST = 0.02
+# Rows of a Hessian that turn to double precision at a time.
+ROWS_AT_ONCE = 512
 
 
 class L1Path(FoldPath):
@@ -122,7 +124,7 @@ class L1Path(FoldPath):
         kept[free] = last
         self.values.move(last, free, n)
         if self.gram is not None:
-            self.gram.move(last, free, n)
+            self.gram = moved(self.gram, last, free, n)
         self.features, self.index = self.features.take(kept), self.index[kept]
         self.w, self._nonnegative = self.w[:, kept], self._nonnegative[kept]
 
@@ -131,16 +133,15 @@ class L1Path(FoldPath):
 
     def _minimise(self, H, m, total, g, w, alpha, A):
         mask = self._nonnegative[A]
-        mask, new, v, whole = mask if mask.any() else None, w.copy(), g.copy(), None
+        mask, new, v = mask if mask.any() else None, w.copy(), g.copy()
         H, first = centred(H, m, total), largest_violation(w, g, alpha, mask)
         enough = (LEAVES_AT_LAST if self.is_last else LEAVES) * first
         for k in range(ROUNDS):
             left = descend(H, new, v, alpha, EPOCHS, enough, mask)
             if left <= enough or k == ROUNDS - 1:
                 break
-            whole = H.astype(np.float64) if whole is None else whole
-            newton_step(whole, new, v, alpha, mask)
-            v = g + whole @ (new - w)
+            newton_step(H, new, v, alpha, mask)
+            v = g + _times(H, new - w)
         return new, first
 
     def _penalty(self, w, alpha):
@@ -158,3 +159,9 @@ class L1Path(FoldPath):
             if self.sweep() <= tol:
                 break
         self._drop()
+
+
+def _times(H, d):
+    """Return H d in double precision, of which a part of H is copied at a time."""
+    parts = (H[i : i + ROWS_AT_ONCE] for i in range(0, len(H), ROWS_AT_ONCE))
+    return np.concatenate([part.astype(np.float64) @ d for part in parts])

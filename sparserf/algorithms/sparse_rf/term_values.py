@@ -93,43 +93,35 @@ class Numbers(TermValues):
 
     def __init__(self, values: np.ndarray, n: int, rows: Rows | None = None):
         """Take the values of the first terms; rows : of which those that enter are made."""
-        self._all, self._p, self._n, self._rows = values, len(values), n, rows
+        self._values, self._n, self._rows = values, n, rows
         self.dtype = values.dtype
 
     def __len__(self) -> int:
-        return self._p
-
-    @property
-    def values(self) -> np.ndarray:
-        """The values of the terms."""
-        return self._all[: self._p]
+        return len(self._values)
 
     @property
     def _fitted(self):
-        return self._all[: self._p, : self._n]
+        return self._values[:, : self._n]
 
     def enter(self, features: FeatureSet) -> None:
         if not all(block.is_bounded for block in features.blocks):
-            self._all, self.dtype = self.values.astype(np.float64), np.dtype(np.float64)
-        p, end = self._p, self._p + len(features)
-        if end > len(self._all):
-            more = np.empty((max(64, end, 2 * p), self._all.shape[1]), self.dtype)
-            more[:p] = self.values
-            self._all = more
-        self._rows.map(lambda block: block.fill(features, self._all[p:end].T))
-        self._p = end
+            self._values, self.dtype = self._values.astype(np.float64), np.dtype(np.float64)
+        p = len(self)
+        _resize(self._values, p + len(features))
+        self._rows.map(lambda block: block.fill(features, self._values[p:].T))
 
     def move(self, last: np.ndarray, free: np.ndarray, n: int) -> None:
-        self._all[free], self._p = self._all[last], n
+        self._values[free] = self._values[last]
+        _resize(self._values, n)
 
     def correlate(self, v: np.ndarray) -> np.ndarray:
         return (v.astype(self.dtype) @ self._fitted.T).astype(np.float64)
 
     def apply(self, w: np.ndarray) -> np.ndarray:
-        return w.astype(self.dtype) @ self.values
+        return w.astype(self.dtype) @ self._values
 
     def gram(self, curvature: Curvature, A: np.ndarray) -> np.ndarray:
-        phi = self._fitted if len(A) == self._p else self._fitted[A]
+        phi = self._fitted if len(A) == len(self) else self._fitted[A]
         rooted = phi * np.sqrt(curvature.h).astype(self.dtype)
         return rooted @ rooted.T
 
@@ -147,31 +139,29 @@ class Bits(TermValues):
         self._dictionary, self._bins, self._n = dictionary, bins, n
         self._random = np.random.default_rng(n).random(n)
         self._words = -(-n // 64)
-        self._all = np.empty((0, self._words + -(-(bins.shape[1] - n) // 64)), np.uint64)
+        self._bits = np.empty((0, self._words + -(-(bins.shape[1] - n) // 64)), np.uint64)
         self._height = np.zeros(0)
 
     def __len__(self) -> int:
-        return len(self._height)
+        return len(self._bits)
 
     @property
     def _fitted(self):
-        return self._all[: len(self), : self._words]
+        return self._bits[:, : self._words]
 
     def enter(self, features: FeatureSet) -> None:
-        p, end = len(self), len(self) + len(features)
-        if end > len(self._all):
-            more = np.empty((max(64, end, 3 * p // 2), self._all.shape[1]), np.uint64)
-            more[:p] = self._all[:p]
-            self._all = more
+        p = len(self)
         boxes, height = self._dictionary.boxes_of(features)
+        _resize(self._bits, p + len(features))
         tests, words = BinBoxes(boxes, len(self._bins)), self._words
-        tests.evaluate(self._bins[:, : self._n], self._all[p:end, :words])
-        tests.evaluate(self._bins[:, self._n :], self._all[p:end, words:])
+        tests.evaluate(self._bins[:, : self._n], self._bits[p:, :words])
+        tests.evaluate(self._bins[:, self._n :], self._bits[p:, words:])
         self._height = np.concatenate([self._height, height])
 
     def move(self, last: np.ndarray, free: np.ndarray, n: int) -> None:
-        self._all[free], self._height[free] = self._all[last], self._height[last]
+        self._bits[free], self._height[free] = self._bits[last], self._height[last]
         self._height = self._height[:n]
+        _resize(self._bits, n)
 
     def correlate(self, v: np.ndarray) -> np.ndarray:
         sums = np.zeros((np.size(v) // self._n, len(self)))
@@ -182,7 +172,7 @@ class Bits(TermValues):
         heights = np.ascontiguousarray(np.atleast_2d(w) * self._height)
         f = np.zeros((len(heights), self._bins.shape[1]))
         apply(self._fitted, heights, f[:, : self._n])
-        apply(self._all[: len(self), self._words :], heights, f[:, self._n :])
+        apply(self._bits[:, self._words :], heights, f[:, self._n :])
         return f.reshape(*w.shape[:-1], -1)
 
     def of_model(self, h: np.ndarray, is_once: bool) -> Curvature:
@@ -228,6 +218,14 @@ class Bits(TermValues):
         out *= self._height[left].astype(self.dtype)[:, None]
         out *= self._height[right].astype(self.dtype)
         return out
+
+
+def _resize(values, n):
+    """Give an array n rows, in place: the system moves pages, and no second copy is made.
+
+    Nothing else keeps a view of it.
+    """
+    values.resize((n, values.shape[1]), refcheck=False)
 
 
 def _sums(left, right, planes):
