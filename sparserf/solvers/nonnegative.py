@@ -21,6 +21,8 @@ from .cholesky import solve_positive
 def nonnegative_minimum(G: np.ndarray, c: np.ndarray, nonnegative: np.ndarray) -> np.ndarray:
     """Return the w of least (1/2) w'G w - c'w, with w_j >= 0 where the mask `nonnegative` holds; G
     is positive definite."""
+    if not nonnegative.any():
+        return solve_positive(G, c)
     # Exchanges of all coordinates in a row that need not lessen the number of wrong ones.
     patience = 3
     # A slope below this share of the sum of its terms is rounding.

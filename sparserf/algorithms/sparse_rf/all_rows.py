@@ -57,8 +57,9 @@ def fitted_to_all_rows(
     start, best, least, diagonal = w, (w, b), np.inf, None
     for k in range(1 if is_square else PASSES):
         check_not_ended()
-        own = rows.sum(partial(ask, w, b), targets, task.weight)
-        value, *sums = [part / rows.n_rows for part in own]
+        value, *sums = rows.sum(partial(ask, w, b), targets, task.weight)
+        for part in (value, *sums):
+            part /= rows.n_rows  # in place: H is large
         diagonal = np.einsum("kjj->kj", sums[0]) if diagonal is None else diagonal
         penalty = strength / 2 * float((diagonal * (w - start) ** 2).sum())
         value = float(value.sum()) + penalty
@@ -134,7 +135,9 @@ def moments(
 def _gram(features, block, h):
     """Return Phi' diag(h) Phi, of products in single precision: the penalty makes up for it."""
     largest = float(namespace(h).max(h)) or 1.0
-    return largest * block.gram(features, features, h / largest, np.float32)
+    H = block.gram(features, features, h / largest, np.float32)
+    H *= largest
+    return H
 
 
 def _of_targets(xp, z, b, y, s, losses):
