@@ -8,7 +8,7 @@ import sparserf as srf
 from sparserf._core.descent import descend
 from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf.class_turns import Turns
-from sparserf.algorithms.sparse_rf.fold_path import centred, moved, with_rows
+from sparserf.algorithms.sparse_rf.fold_path import Triangle, eliminate_intercept
 from sparserf.algorithms.sparse_rf.l1_path import L1Path
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
 from sparserf.algorithms.sparse_rf.ridge_path import RidgePath, WideRidgePath
@@ -31,22 +31,28 @@ def test_descend_takes_matrices_of_both_precisions(rng, dtype):
     assert_allclose(slope[w != 0], -alpha * np.sign(w[w != 0]), atol=1e-8)
 
 
-def test_gram_matrices_grow_and_move(rng):
+def test_a_triangle_grows_and_keeps_rows(rng):
     A = rng.normal(size=(300, 300))
-    A, G = A + A.T, np.empty((0, 0))
+    A, triangle = A + A.T, Triangle(np.dtype(np.float64))
     for end in (10, 70, 300):
-        G = with_rows(G, A[len(G) : end, :end])
-    assert np.array_equal(G, A)
-    last, free, kept = np.array([250, 299, 230]), np.array([3, 100, 7]), np.arange(200)
-    kept[free] = last
-    assert np.array_equal(moved(G, last, free, 200), A[np.ix_(kept, kept)])
+        triangle.append(A[len(triangle) : end, :end])
+    some = np.flatnonzero(rng.random(300) < 0.7)
+    assert np.array_equal(triangle.part(np.arange(300)), A)
+    assert np.array_equal(triangle.part(some), A[np.ix_(some, some)])
+    triangle.keep(some)
+    assert np.array_equal(triangle.part(np.arange(len(some))), A[np.ix_(some, some)])
+    triangle.append(np.ones((1, len(some) + 1)))
+    assert len(triangle) == len(some) + 1
+    triangle.keep(np.arange(0))
+    assert triangle.part(np.arange(0)).shape == (0, 0)
 
 
-def test_centred_eliminates_the_intercept(rng):
-    phi, h = rng.normal(size=(5, 40)) + 3, rng.random(40)
+def test_the_intercept_is_eliminated(rng):
+    phi, h = rng.normal(size=(200, 40)) + 3, rng.random(40)
     H, m = (phi * h) @ phi.T, phi @ h
     away = phi - (m / h.sum())[:, None]
-    assert_allclose(centred(H, m, h.sum()), (away * h) @ away.T, rtol=1e-4)
+    eliminate_intercept(H, m, h.sum())
+    assert_allclose(H, (away * h) @ away.T, rtol=1e-4, atol=1e-8)
 
 
 def test_turns_are_the_multinomial_loss(rng):

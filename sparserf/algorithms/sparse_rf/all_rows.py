@@ -22,7 +22,7 @@ import numpy as np
 from ..._base.arrays import namespace
 from ..._base.progress import check_not_ended
 from ...solvers.nonnegative import nonnegative_minimum
-from .fold_path import LEAST_CURVATURE, centred
+from .fold_path import LEAST_CURVATURE, eliminate_intercept
 
 if TYPE_CHECKING:
     from ..._base.types import Array
@@ -60,7 +60,7 @@ def fitted_to_all_rows(
         value, *sums = rows.sum(partial(ask, w, b), targets, task.weight)
         for part in (value, *sums):
             part /= rows.n_rows  # in place: H is large
-        diagonal = np.einsum("kjj->kj", sums[0]) if diagonal is None else diagonal
+        diagonal = np.einsum("kjj->kj", sums[0]).copy() if diagonal is None else diagonal
         penalty = strength / 2 * float((diagonal * (w - start) ** 2).sum())
         value = float(value.sum()) + penalty
         if value < least:
@@ -88,12 +88,13 @@ def newton(
     """Return weights and intercepts after a Newton step of each target.
 
     pull : the curvatures of the penalty, and how far the weights have come from where they began
-    sums : of `moments`, over all rows: H, and Phi'h, the sum of h, Phi'u, the sum of u
+    sums : of `moments`, over all rows: H, which is lost, and Phi'h, the sum of h, Phi'u, the sum of u
     """
     w, b = w.copy(), b.copy()
     for k, (H, m, total, g, slope) in enumerate(zip(*sums, strict=True)):
         own, moved = pull[0][k], pull[1][k]
-        H, g = centred(H, m, total if fit_intercept else 0.0), g + own * moved
+        eliminate_intercept(H, m, total if fit_intercept else 0.0)
+        g = g + own * moved
         if fit_intercept and total > 0:
             g = g - m * (slope / total)
         H[np.diag_indices_from(H)] += own + np.finfo(float).tiny

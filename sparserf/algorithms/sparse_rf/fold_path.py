@@ -21,6 +21,7 @@ from ...rows.vectors import HostVectors
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import CLASS_VERSUS_REST
 from .class_turns import Turns
+from .term_values import resize
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -40,6 +41,8 @@ LEAST_CURVATURE = 1e-4
 DAMPING = 1e-6
 # The shortest step, as a share of Newton's.
 SHORTEST = 1e-6
+# Rows of a Gram matrix that are computed at a time, and mirrored.
+APPENDED, PART = 512, 128
 
 
 class FoldPath(ABC):
@@ -70,7 +73,7 @@ class FoldPath(ABC):
     w: np.ndarray
     b: np.ndarray
     z: np.ndarray
-    gram: np.ndarray | None
+    gram: Triangle | None
     # Whether terms are fitted to all rows.
     is_last: bool = False
     # The number of features that were drawn.
@@ -229,11 +232,11 @@ class FoldPath(ABC):
         if not is_quadratic:
             return self.values.gram(curvature, A)
         if self.gram is None:
-            self.gram = np.empty((0, 0), self.values.dtype)
-        done = len(self.gram)
-        if done < len(self.values):
-            self.gram = with_rows(self.gram, self.values.gram_of_last(curvature, done))
-        return self.gram if len(A) == len(self.gram) else self.gram[np.ix_(A, A)]
+            self.gram = Triangle(self.values.dtype)
+        p = len(self.values)
+        for start in range(len(self.gram), p, APPENDED):
+            self.gram.append(self.values.gram_rows(curvature, start, min(start + APPENDED, p)))
+        return self.gram.part(A)
 
     @abstractmethod
     def _active(self, g, w, alpha):
@@ -303,32 +306,63 @@ class FoldPath(ABC):
         return index[order], features.take(order), w[..., order], b
 
 
-def with_rows(G: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Return a symmetric matrix with more rows, of the size that it has with them, and columns."""
-    old = len(G)
-    more = np.empty((new.shape[1],) * 2, G.dtype)
-    more[:old, :old], more[old:], more[:old, old:] = G, new, new[:, :old].T
-    return more
+class Triangle:
+    """The lower triangle of a symmetric matrix, row after row."""
+
+    def __init__(self, dtype: np.dtype):
+        self._n, self._numbers = 0, np.empty(0, dtype)
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the numbers."""
+        return self._numbers.dtype
+
+    def append(self, rows: np.ndarray) -> None:
+        """Append rows of the matrix, as long as it has them."""
+        old, self._n = self._n, rows.shape[1]
+        resize(self._numbers, _start(self._n))
+        for i, row in enumerate(rows, old):
+            self._numbers[_start(i) : _start(i + 1)] = row[: i + 1]
+
+    def keep(self, kept: np.ndarray) -> None:
+        """Keep these rows and columns, which ascend."""
+        for i, row in enumerate(self._rows(kept)):
+            self._numbers[_start(i) : _start(i + 1)] = row
+        self._n = len(kept)
+        resize(self._numbers, _start(self._n))
+
+    def part(self, A: np.ndarray) -> np.ndarray:
+        """Return the matrix of these rows and columns, which ascend."""
+        out = np.empty((len(A), len(A)), self.dtype)
+        for i, row in enumerate(self._rows(A)):
+            out[i, : i + 1] = row
+        for start in range(0, len(A), PART):
+            end = start + PART
+            out[:start, start:end] = out[start:end, :start].T
+            square = out[start:end, start:end]
+            square[:] = np.tril(square) + np.tril(square, -1).T
+        return out
+
+    def _rows(self, A):
+        """Yield the rows A up to the diagonal, at the columns A."""
+        return (self._numbers[_start(a) + A[: i + 1]] for i, a in enumerate(A.tolist()))
 
 
-def moved(G: np.ndarray, last: np.ndarray, free: np.ndarray, n: int) -> np.ndarray:
-    """Return the first n rows and columns of a symmetric matrix once those that are last have moved
-    to places that are free, which they do in place."""
-    G[free] = G[last]
-    G[:, free] = G[:, last]
-    return G[:n, :n].copy()
+def _start(i):
+    """Return where row i of a triangle begins."""
+    return i * (i + 1) // 2
 
 
-def centred(H: np.ndarray, m: np.ndarray, total: float) -> np.ndarray:
-    """Return the Hessian with the intercept eliminated, a little more on its diagonal: terms that
-    are the same keep their weights."""
+def eliminate_intercept(H: np.ndarray, m: np.ndarray, total: float) -> None:
+    """Turn a Hessian into that of the best intercept, in place, with a little more on its diagonal:
+    terms that are the same keep their weights."""
     own = H.diagonal() * (1 + DAMPING)
     if total > 0:
         root = (m / np.sqrt(total)).astype(H.dtype)
-        product = np.multiply.outer(root, root)
-        H = np.subtract(H, product, out=product)
+        for start in range(0, len(H), PART):
+            H[start : start + PART] -= np.multiply.outer(root[start : start + PART], root)
         own = np.maximum(own - root**2, DAMPING * own)
-    else:
-        H = H.copy()
     H.flat[:: len(H) + 1] = own
-    return H

@@ -27,7 +27,7 @@ from ...features import FeatureSet
 from ...features.rules import BinnedRows
 from ...solvers.l1_quadratic import newton_step
 from ...solvers.problem import SLOPE_ROUNDING, usable
-from .fold_path import FoldPath, centred, moved
+from .fold_path import FoldPath, eliminate_intercept
 from .path_draws import DRAWS_OF, most_to_enter
 from .path_rows import rows_in_order, rows_on_one_thread
 from .term_values import Bits, Numbers
@@ -115,16 +115,12 @@ class L1Path(FoldPath):
     def _drop(self):
         """Drop the terms without a weight."""
         has_weight = self.w.any(axis=0)
-        n = int(np.count_nonzero(has_weight))
-        if n == self.n_terms:
+        if has_weight.all():
             return
-        # the last terms take the places of those that go
-        free, last = np.flatnonzero(~has_weight[:n]), n + np.flatnonzero(has_weight[n:])
-        kept = np.arange(n)
-        kept[free] = last
-        self.values.move(last, free, n)
+        kept = np.flatnonzero(has_weight)
+        self.values.keep(kept)
         if self.gram is not None:
-            self.gram = moved(self.gram, last, free, n)
+            self.gram.keep(kept)
         self.features, self.index = self.features.take(kept), self.index[kept]
         self.w, self._nonnegative = self.w[:, kept], self._nonnegative[kept]
 
@@ -134,7 +130,8 @@ class L1Path(FoldPath):
     def _minimise(self, H, m, total, g, w, alpha, A):
         mask = self._nonnegative[A]
         mask, new, v = mask if mask.any() else None, w.copy(), g.copy()
-        H, first = centred(H, m, total), largest_violation(w, g, alpha, mask)
+        eliminate_intercept(H, m, total)
+        first = largest_violation(w, g, alpha, mask)
         enough = (LEAVES_AT_LAST if self.is_last else LEAVES) * first
         for k in range(ROUNDS):
             left = descend(H, new, v, alpha, EPOCHS, enough, mask)

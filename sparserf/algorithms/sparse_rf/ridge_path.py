@@ -10,7 +10,7 @@ from ..._base.checks import is_sparse
 from ..._base.progress import check_not_ended
 from ...features import FeatureSet, inputs_times
 from ...solvers.krylov import ArrayVectors, conjugate_gradients
-from .fold_path import FoldPath, centred
+from .fold_path import FoldPath, eliminate_intercept
 from .path_rows import rows_in_order
 from .term_values import Numbers
 
@@ -76,7 +76,7 @@ class RidgePath(FoldPath):
 
     def _minimise(self, H, m, total, g, w, alpha, A):
         unit = alpha * self._slope_units[0]
-        H = centred(H, m, total)
+        eliminate_intercept(H, m, total)
         self._unit = unit * max(self._total, 1e-300)
         H[np.diag_indices_from(H)] += self._unit
         H += self._total * self._missing

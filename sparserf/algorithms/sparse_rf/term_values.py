@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 BITS_ONCE, BITS_A_STEP = 12, 3
 # The model of a step is made of at most so many rows, where it is made anew for each.
 MODEL_ROWS = 2**15
-# So many boxes are counted at a time.
-COUNTED = 512
+# So many boxes are counted at a time, and so many terms moved.
+COUNTED, KEPT = 512, 64
 
 
 class Curvature(NamedTuple):
@@ -59,8 +59,8 @@ class TermValues(ABC):
         """Add terms."""
 
     @abstractmethod
-    def move(self, last: np.ndarray, free: np.ndarray, n: int) -> None:
-        """Move terms to places that are free, and keep the first n."""
+    def keep(self, kept: np.ndarray) -> None:
+        """Keep these terms, which ascend."""
 
     @abstractmethod
     def correlate(self, v: np.ndarray) -> np.ndarray:
@@ -82,8 +82,8 @@ class TermValues(ABC):
         """Return Phi_A diag(h) Phi_A' over the rows fitted, of the terms A."""
 
     @abstractmethod
-    def gram_of_last(self, curvature: Curvature, done: int) -> np.ndarray:
-        """Return the products of the terms from `done` on with all terms, likewise."""
+    def gram_rows(self, curvature: Curvature, start: int, end: int) -> np.ndarray:
+        """Return the products of the terms from start to end with all before end, likewise."""
 
 
 class Numbers(TermValues):
@@ -107,12 +107,11 @@ class Numbers(TermValues):
         if not all(block.is_bounded for block in features.blocks):
             self._values, self.dtype = self._values.astype(np.float64), np.dtype(np.float64)
         p = len(self)
-        _resize(self._values, p + len(features))
+        resize(self._values, p + len(features))
         self._rows.map(lambda block: block.fill(features, self._values[p:].T))
 
-    def move(self, last: np.ndarray, free: np.ndarray, n: int) -> None:
-        self._values[free] = self._values[last]
-        _resize(self._values, n)
+    def keep(self, kept: np.ndarray) -> None:
+        _keep(self._values, kept)
 
     def correlate(self, v: np.ndarray) -> np.ndarray:
         return (v.astype(self.dtype) @ self._fitted.T).astype(np.float64)
@@ -125,8 +124,9 @@ class Numbers(TermValues):
         rooted = phi * np.sqrt(curvature.h).astype(self.dtype)
         return rooted @ rooted.T
 
-    def gram_of_last(self, curvature: Curvature, done: int) -> np.ndarray:
-        return (self._fitted[done:] * curvature.h.astype(self.dtype)) @ self._fitted.T
+    def gram_rows(self, curvature: Curvature, start: int, end: int) -> np.ndarray:
+        phi = self._fitted[:end]
+        return (phi[start:] * curvature.h.astype(self.dtype)) @ phi.T
 
 
 class Bits(TermValues):
@@ -152,16 +152,15 @@ class Bits(TermValues):
     def enter(self, features: FeatureSet) -> None:
         p = len(self)
         boxes, height = self._dictionary.boxes_of(features)
-        _resize(self._bits, p + len(features))
+        resize(self._bits, p + len(features))
         tests, words = BinBoxes(boxes, len(self._bins)), self._words
         tests.evaluate(self._bins[:, : self._n], self._bits[p:, :words])
         tests.evaluate(self._bins[:, self._n :], self._bits[p:, words:])
         self._height = np.concatenate([self._height, height])
 
-    def move(self, last: np.ndarray, free: np.ndarray, n: int) -> None:
-        self._bits[free], self._height[free] = self._bits[last], self._height[last]
-        self._height = self._height[:n]
-        _resize(self._bits, n)
+    def keep(self, kept: np.ndarray) -> None:
+        _keep(self._bits, kept)
+        self._height = self._height[kept]
 
     def correlate(self, v: np.ndarray) -> np.ndarray:
         sums = np.zeros((np.size(v) // self._n, len(self)))
@@ -209,10 +208,10 @@ class Bits(TermValues):
             out[:start, start:end] = out[start:end, :start].T
         return self._in_heights(out, A, A)
 
-    def gram_of_last(self, curvature: Curvature, done: int) -> np.ndarray:
-        bits, every = self._fitted, np.arange(len(self))
-        sums = _sums(bits[done:], bits, curvature.planes).astype(self.dtype)
-        return self._in_heights(sums, every[done:], every)
+    def gram_rows(self, curvature: Curvature, start: int, end: int) -> np.ndarray:
+        bits, every = self._fitted[:end], np.arange(end)
+        sums = _sums(bits[start:], bits, curvature.planes).astype(self.dtype)
+        return self._in_heights(sums, every[start:], every)
 
     def _in_heights(self, out, left, right):
         out *= self._height[left].astype(self.dtype)[:, None]
@@ -220,12 +219,18 @@ class Bits(TermValues):
         return out
 
 
-def _resize(values, n):
-    """Give an array n rows, in place: the system moves pages, and no second copy is made.
+def resize(values: np.ndarray, n: int) -> None:
+    """Give an array, of which nothing else keeps a view, n rows in place: the system moves pages,
+    and no second copy is made."""
+    values.resize((n, *values.shape[1:]), refcheck=False)
 
-    Nothing else keeps a view of it.
-    """
-    values.resize((n, values.shape[1]), refcheck=False)
+
+def _keep(values, kept):
+    """Keep rows of an array, which ascend, in place."""
+    for start in range(0, len(kept), KEPT):
+        some = kept[start : start + KEPT]
+        values[start : start + len(some)] = values[some]
+    resize(values, len(kept))
 
 
 def _sums(left, right, planes):
