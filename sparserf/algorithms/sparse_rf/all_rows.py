@@ -88,7 +88,7 @@ def newton(
     """Return weights and intercepts after a Newton step of each target.
 
     pull : the curvatures of the penalty, and how far the weights have come from where they began
-    sums : of `moments`, over all rows: H, which is lost, and Phi'h, the sum of h, Phi'u, the sum of u
+    sums : of `moments`, over all rows: H, which is lost, Phi'h, the sum of h, Phi'u, the sum of u
     """
     w, b = w.copy(), b.copy()
     for k, (H, m, total, g, slope) in enumerate(zip(*sums, strict=True)):
