@@ -484,7 +484,7 @@ def columns_of(kind, rng, n=300):
 
 
 @pytest.mark.one_case
-@pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "poisson"])
 @pytest.mark.parametrize("kind", ["integers", "flags", "tenths", "missing"])
 @pytest.mark.parametrize("home", ["chunks", "dask", "device"])
 def test_rules_hold_the_same_rows_in_every_home_and_none_twice(home, kind, loss):
@@ -494,6 +494,7 @@ def test_rules_hold_the_same_rows_in_every_home_and_none_twice(home, kind, loss)
         f = (np.nan_to_num(Z[:, 0]) > np.nanmean(Z[:, 0])) + 0.5 * (np.nan_to_num(Z[:, -1]) > 0.5)
         y = f + 0.3 * rng.normal(size=len(Z))
         y = (y > 0.6).astype(float) if loss == "logistic" else y
+        y = rng.poisson(np.exp(y)).astype(float) if loss == "poisson" else y
         there = {
             "chunks": lambda Z: srf.Chunks(Z, block_rows=70),
             "dask": lambda Z: da.from_array(Z, chunks=(110, Z.shape[1])),

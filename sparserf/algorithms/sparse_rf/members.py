@@ -108,8 +108,8 @@ class Member(ABC):
 class L1Member(Member):
     """A member whose terms an l1 penalty chooses among the draws of a dictionary.
 
-    seen : the task of all rows that the member sees, with some encodings, and the dictionary over these,
-        of each of the `places`; fold k has that of number k, in turn
+    seen : the task of all rows that the member sees, with some encodings, and the dictionary over
+        these, of each of the `places`; fold k has that of number k, in turn
     """
 
     seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
