@@ -202,9 +202,9 @@ class FoldPath(ABC):
             total = self._total
             g -= m * (u.sum() / total)
         new, worst = self._minimise(H, m, total, g, w[A], alpha, A)
-        # A model has no minimum where its Hessian is rounding: where a row has so much of the weight
-        # that the intercept takes all of the curvature, or curvatures overflow single precision.
-        # Only the descent on it tells: the damping does for all but some, and which, is rounding.
+        # A model has no minimum where its Hessian is rounding: where one row has nearly all of the
+        # curvature, which the intercept takes, or curvatures overflow single precision. Which such
+        # models the damping is too little for is rounding, too: the descent alone tells.
         if not np.isfinite(new).all():
             return worst
         d = np.zeros(len(w))
