@@ -515,6 +515,24 @@ def test_targets_of_any_size(size, features):
         )
 
 
+@pytest.mark.one_case
+@pytest.mark.parametrize("heavy", [1e12, 1e100])
+@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic", "squared_hinge", "quantile"])
+@pytest.mark.filterwarnings("ignore:sample_weight")
+def test_a_row_of_nearly_all_the_weight(loss, heavy):
+    """The fold that lacks it has columns that are nearly constant, and a penalty of nearly nothing:
+    what rounding makes of a gradient is not fitted."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-2, 2, (120, 3))
+        f = np.sin(2 * X[:, 0]) + (X[:, 1] > 0)
+        y = rng.poisson(np.exp(f)) if loss == "poisson" else f + 0.1 * rng.normal(size=120)
+        y = np.where(y > 0.5, 1.0, -1.0) if loss in CLASSIFIERS else y
+        weight = np.ones(120)
+        weight[7] = heavy
+        search(X, y, loss=loss, sample_weight=weight, effort=0.2, n_components=None)
+
+
 @pytest.mark.every_case
 @pytest.mark.slow
 @pytest.mark.parametrize(

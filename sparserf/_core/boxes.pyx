@@ -201,28 +201,6 @@ cdef class BinBoxes:
                 self.inside(kernels, r, &bins[0, 0] if bins.shape[0] > 0 else NULL, bins.strides[0],
                             bins.shape[1], &bits[r, 0])
 
-    def correlate(self, const uint8_t[:, :] bins not None, const double[:, :] v not None,
-                  double[:, :] out not None, int level=-1):
-        """Add the sum of v[k, i] over the rows i in box r to out[k, r]; v's last axis is
-        contiguous."""
-        cdef ptrdiff_t i, r, k, start, n, n_rows = bins.shape[1]
-        cdef uint64_t[BLOCK_WORDS] words
-        cdef const box_kernels *kernels = kernels_of(level)
-        self.check(bins)
-        check_equal("v", "rows", n_rows, v.shape[1])
-        check_contiguous("v", v.strides[1], sizeof(double), n_rows)
-        check_equal("out", "outputs", v.shape[0], out.shape[0])
-        check_equal("out", "boxes", self.n, out.shape[1])
-        with nogil:
-            for i in range((n_rows + BOX_BLOCK - 1) // BOX_BLOCK):
-                start = BOX_BLOCK * i
-                n = min(<ptrdiff_t>BOX_BLOCK, n_rows - start)
-                for r in range(self.n):
-                    self.inside(kernels, r, &bins[0, start] if bins.shape[0] > 0 else NULL,
-                                bins.strides[0], n, &words[0])
-                    for k in range(v.shape[0]):
-                        out[k, r] += kernels.sum(&words[0], n, &v[k, start])
-
 
 cdef class NumberBoxes:
     """Boxes of numbers, for rows that were not binned, as tests that the kernels read.

@@ -36,8 +36,9 @@ PARTS = 5
 MOST_FOLDS, MOST_FOLDS_OF_EFFORT = 5, 10
 
 
-class MoreRows(NamedTuple):
-    """More rows, of which those of a search are a sample.
+class FoldRows(NamedTuple):
+    """The rows that folds fit: those of a search, or many, of which those of the search are a
+    sample.
 
     task : the task of all of them
     place : where those of the search are among them
@@ -55,18 +56,18 @@ class Folds:
 
     task : the task of these rows
     splits : for each fold the masks of the rows to fit and to hold out
+    many : the rows for what is fitted to many; those of the search where there are no more
     are_of_rows : whether they were drawn row by row, neither by groups nor by the user; copies of a
         row count as one
     copies : where they were, the number of each row and its copies, which are together; None where
         there are none
-    more : these rows and more, for what is fitted to many; None: there are no more
     """
 
     task: Task
     splits: Sequence[Split]
+    many: FoldRows
     are_of_rows: bool = False
     copies: np.ndarray | None = None
-    more: MoreRows | None = None
 
     def __len__(self) -> int:
         return len(self.splits)
@@ -78,10 +79,10 @@ class Folds:
         return self.copies if self.task.groups is None else self.task.groups
 
     @property
-    def many(self) -> MoreRows:
-        """The rows for what is fitted to many: `more`, or those of the search."""
+    def searched(self) -> FoldRows:
+        """The rows of the search."""
         every = np.arange(len(self.task.weight))
-        return self.more or MoreRows(self.task, every, [fitted for fitted, _ in self.splits])
+        return FoldRows(self.task, every, [fitted for fitted, _ in self.splits])
 
     @property
     def n_fitted(self) -> int:
@@ -218,8 +219,7 @@ def folds_of(
     many, fitted = task, [fitted for fitted, _ in splits]
     task, strata, splits, place = _sampled(task, strata, splits, most_rows, rng)
     copies = None if copies is None else copies[place]
-    more = None if task is many else MoreRows(many, place, fitted)
-    return Folds(task, splits, are_of_rows, copies, more)
+    return Folds(task, splits, FoldRows(many, place, fitted), are_of_rows, copies)
 
 
 def _n_folds(validation, n_rows, effort):

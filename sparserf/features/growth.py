@@ -245,25 +245,6 @@ def _parts(n_nodes, work):
     return list(pairwise(edges))
 
 
-def sums_in_boxes(
-    boxes: np.ndarray, bins: np.ndarray, v: np.ndarray, workers: Workers
-) -> np.ndarray:
-    """Return the sum of each line of v over the rows that are in each box, (len(v), n_boxes).
-
-    bins : uint8 (n_columns, n_rows)
-    v : (., n_rows)
-    """
-    sums = np.zeros((len(v), len(boxes)))
-
-    def part(bounds):
-        some = slice(*bounds)
-        BinBoxes(boxes[some], len(bins)).correlate(bins, v, sums[:, some])
-
-    for _ in workers.map(part, _parts(len(boxes), bins.shape[1])):
-        pass
-    return sums
-
-
 def unit_of(total: float) -> float:
     """Return the power of two of which numbers are rounded to multiples, whose sums are then below
     2^31 of it.

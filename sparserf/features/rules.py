@@ -20,6 +20,7 @@ from .._base.arrays import is_foreign, namespace, to_host
 from .._base.checks import check_integer, check_real, is_sparse
 from .._base.random import draw_seed, sample_rows
 from .._base.threads import Workers
+from .._core.boxes import BinBoxes, correlate
 from ..rows.vectors import HostVectors
 from .blocks import BoxBlock
 from .feature_set import FeatureSet
@@ -35,7 +36,6 @@ from .growth import (
     Order,
     Trees,
     steps_of,
-    sums_in_boxes,
     unit_of,
 )
 
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from ..rows import Block, Rows
     from .growth import Nodes, Pass
 
+# So many rows are added up at a time, which stay in the cache; a multiple of 64.
+ROWS_OF_SUM = 4096
 # The most leaves of a tree and the fewest rows of a node at FEW_ROWS, with the root and the fourth
 # root of the rows beyond these; and the most leaves at all.
 LEAVES, ROWS_OF_NODE, FEW_ROWS, MOST_LEAVES = 60, 5, 3_000, 500
@@ -316,7 +318,13 @@ class RuleDictionary(FollowingDictionary):
     def correlate(self, features: FeatureSet, rows: BinnedRows, V: np.ndarray) -> np.ndarray:
         """Return the correlations of rules of this dictionary with vectors (n_targets, n_rows)."""
         boxes, height = self.boxes_of(features)
-        return sums_in_boxes(boxes, rows.bins, V, rows.workers) * height
+        bits = np.empty((len(boxes), -(-rows.n_rows // 64)), np.uint64)
+        BinBoxes(boxes, len(rows.bins)).evaluate(rows.bins, bits)
+        sums = np.zeros((len(V), len(boxes)))
+        for start in range(0, rows.n_rows, ROWS_OF_SUM):
+            some = slice(start, start + ROWS_OF_SUM)
+            correlate(bits[:, start // 64 : some.stop // 64], V[:, some], sums)
+        return sums * height
 
     def grower(self, target: int) -> RuleGrower:
         """Return the object that grows the batches of one target of a fit."""

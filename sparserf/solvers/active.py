@@ -38,15 +38,18 @@ class ActiveFeatures:
         The index of each feature in the dictionary, in the order in which they came.
     effort : Effort
         Counts the Gram matrices.
+    is_rough : bool
+        Whether the Gram matrix is of products in single precision.
     """
 
     effort: Effort
+    is_rough: bool
 
     def __init__(self, rows: Rows, effort: Effort = UNBOUNDED):
         self._rows, self.effort = rows, effort
         # Phi' diag(h) Phi and Phi' h of the first features
         self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
-        self._h, self._is_rough = None, False
+        self._h, self.is_rough = None, False
         # of the first features, where they are kept
         self._values = np.zeros((rows.n_rows, 0), rows.dtype)
         self.features: FeatureSet = FeatureSet((), rows.n_features_in)
@@ -132,9 +135,9 @@ class ActiveFeatures:
         is_rough: whether products in single precision will do.
         """
         is_rough = is_rough or self._rows.dtype == np.float32
-        if self._is_rough and not is_rough:
+        if self.is_rough and not is_rough:
             self._forget()
-        self._is_rough = is_rough
+        self.is_rough = is_rough
         self._reweigh(h)
         k, p = len(self._sums), len(self)
         if 0 < k == p:
@@ -171,7 +174,7 @@ class ActiveFeatures:
             elif n_changed:
                 rows, features = self._rows_and_features()
                 self.effort.add(n_changed * k * k / 2)
-                dtype = np.float32 if self._is_rough else None
+                dtype = np.float32 if self.is_rough else None
                 gram, sums = rows.signed_moments(features.take(np.arange(k)), change, dtype)
                 self._gram, self._sums = self._gram + gram, self._sums + sums
         self._h = h

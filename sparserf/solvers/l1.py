@@ -47,8 +47,12 @@ MOST_TRUST = 0.5
 # square of the share of the violation that the step before has left (S. C. Eisenstat, H. F. Walker,
 # Choosing the forcing terms in an inexact Newton method, 1996).
 FORCING = 0.9
-# The least damping of the model, as a share of the largest diagonal entry of its Hessian.
-DAMPING = 1e-14
+# The least damping of the model, as a share of the largest diagonal entry of its Hessian; and of
+# one in single precision. It is what rounding may have taken from the smallest eigenvalue.
+DAMPING, SINGLE_DAMPING = 1e-12, 1e-6
+# With more rows a Gram matrix that is made anew is in single precision, where that suffices: 10,000
+# rows of rules took .7 of the time, 3,000 no less.
+MANY_ROWS = 5_000
 # The factor by which the damping changes.
 DAMPING_FACTOR = 100
 # A step is slow if it leaves at least this share of the gap before it, and of the largest violation
@@ -127,15 +131,15 @@ class CurvatureWeights:
 
     def __init__(self, problem: L1Problem):
         self._problem, self._h, self._rows_a_term, self._rejected = problem, None, ROWS_A_TERM, None
-        self._has_majorant = not problem.loss.is_quadratic and bool(
-            np.isfinite(problem.loss.smoothness)
-        )
+        is_curved = not problem.loss.is_quadratic
+        self._has_majorant = is_curved and bool(np.isfinite(problem.loss.smoothness))
+        self._may_be_rough = is_curved and problem.n_rows > MANY_ROWS
         self.share = 0.0
         self._uniform = (
             None  # a random number for each row, which decides whether it is in the sample
         )
         self._is_new = self._is_whole = False
-        self.is_best, self.is_rough, self.total = False, not problem.loss.is_quadratic, 0.0
+        self.is_best, self.is_rough, self.total = False, self._may_be_rough, 0.0
 
     @property
     def shortest_step(self) -> float:
@@ -230,7 +234,7 @@ class CurvatureWeights:
         if self._problem.loss.is_quadratic:
             self.is_rough = False
             return
-        self.is_rough = not (settle and self._is_new and self._is_whole)
+        self.is_rough = self._may_be_rough and not (settle and self._is_new and self._is_whole)
         if grow and self._is_new and not self._is_whole:
             self._rows_a_term *= GROWTH
         self._h, self._rejected = None, rejected
@@ -285,7 +289,7 @@ class WorkingSet(ActiveFeatures):
         """
         is_finer = np.finfo(rows.dtype).eps < np.finfo(self._rows.dtype).eps
         self.turn_to(rows)
-        self.weights.is_rough = is_finer or not problem.loss.is_quadratic
+        self.weights.is_rough |= is_finer
         f = self.apply(self.w)
         self.move(problem, self.w, problem.best_intercept(f, self.b), f)
         self.learn([])
@@ -432,9 +436,11 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     accuracy : the violation to which the model is minimised where that is quick, and where it is
         not
     damping : the share of the largest diagonal entry of the Hessian that is added to it; at least
-        what rounding may have taken from its smallest eigenvalue
+        what rounding may have taken from its smallest eigenvalue. Features that are collinear, as a
+        box and its two parts, would else be told apart by rounding
     """
     H, m = A.weighted_gram(h, A.weights.is_rough)
+    damping = max(damping, SINGLE_DAMPING) if A.is_rough else damping
     damping = damping * H.diagonal().max(initial=0.0)
     # with the intercept eliminated, its step for one in each w
     slope_b = problem.intercept_response(A.weights.total, m)

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.model_selection import TimeSeriesSplit
 
-from sparserf.algorithms.folds import Folds, sampling_probabilities, thinned
+from sparserf.algorithms.folds import sampling_probabilities, thinned
 
 from ..conftest import examples
 from . import tasks
@@ -104,7 +104,7 @@ def test_the_pairs_of_a_user_are_the_folds():
     found = folds(task_of(100), splits)
     assert np.array_equal(np.array(found.splits), np.array(splits))
     assert share_of(found, 0) == pytest.approx(len(pairs[0][0]) / 100)
-    twice = Folds(task_of(100), [splits[0], splits[0]])
+    twice = folds(task_of(100), [splits[0], splits[0]])
     assert len(twice.row) == 2 * len(pairs[0][1]) and twice.weight.sum() == pytest.approx(1)
 
 
@@ -197,18 +197,20 @@ def test_a_search_has_a_sample_of_the_rows_that_folds_fit(rng, kind):
     y = y[together] if kind == "copies" else y
     task = tasks.task_of(X, y, **({"groups": together} if kind == "groups" else {}))
     found = folds(task, validation, 300, most_many=MANY)
-    more = found.more
-    assert len(more.task.weight) == n and len(more.place) == len(found.task.weight)
-    assert 280 <= len(more.place) <= 320
-    assert np.array_equal(X[more.place], found.task.raw.array())
-    for (fitted, held), of_all in zip(found.splits, more.fitted, strict=True):
-        assert np.array_equal(of_all[more.place], fitted) and held.any()
-        assert not np.isin(together[more.place[held]], together[of_all]).any()
+    many = found.many
+    assert len(many.task.weight) == n and len(many.place) == len(found.task.weight)
+    assert 280 <= len(many.place) <= 320
+    assert np.array_equal(X[many.place], found.task.raw.array())
+    for (fitted, held), of_all in zip(found.splits, many.fitted, strict=True):
+        assert np.array_equal(of_all[many.place], fitted) and held.any()
+        assert not np.isin(together[many.place[held]], together[of_all]).any()
         assert of_all.sum() > 1.5 * fitted.sum()
 
 
 def test_few_rows_are_all_searched():
-    assert folds(task_of(300), None, 300, most_many=MANY).more is None
+    found = folds(task_of(300), None, 300, most_many=MANY)
+    for mine, other in zip(found.many, found.searched, strict=True):
+        assert mine is other or np.array_equal(mine, other)
     assert len(folds(task_of(900), None, 300).task.weight) == 300
 
 

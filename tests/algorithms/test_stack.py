@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from sparserf.algorithms.folds import Folds
 from sparserf.algorithms.held_out_loss import ERRORS, VERY_FEW, HeldOutLoss
 from sparserf.algorithms.sparse_rf.paths import MemberPath
 from sparserf.algorithms.sparse_rf.stack import TAKEN_OFF, Stack, stacked_weights
@@ -181,7 +180,7 @@ def test_copies_in_groups_count_as_one_row(rng):
 @pytest.mark.parametrize("times", [1, 9])
 def test_a_row_that_several_pairs_hold_out_counts_once(times, rng):
     held, one = np.arange(N) < 40, np.ones(1)
-    loss = HeldOutLoss.of(task := held_out_loss().task, Folds(task, [(~held, held)] * times))
+    loss = HeldOutLoss.of(task := held_out_loss().task, folds(task, [(~held, held)] * times))
     for size in (ABOVE, BELOW):
         gained = np.tile(gains(rng, 40, size), times)
         stack = Stack(loss, [], one, one, 0 * gained, gained)
@@ -191,7 +190,7 @@ def test_a_row_that_several_pairs_hold_out_counts_once(times, rng):
 def test_one_row_or_group_tells_nothing():
     loss, one = held_out_loss(groups=np.arange(N) // 60), np.ones(1)
     held = np.arange(N) < 60
-    alone = HeldOutLoss.of(loss.task, Folds(loss.task, [(~held, held)]))
+    alone = HeldOutLoss.of(loss.task, folds(loss.task, [(~held, held)]))
     assert not Stack(alone, [], one, one, np.zeros(60), np.ones(60)).is_better_than_constant()
 
 

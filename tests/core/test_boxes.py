@@ -31,7 +31,6 @@ from sparserf.features.growth import (
     Trees,
     column_edges,
     steps_of,
-    sums_in_boxes,
     unit_of,
 )
 
@@ -288,21 +287,6 @@ def test_all_rows_are_counted(level):
     out = np.zeros((9, 9), np.int64)
     core.common(bits, bits, out, level=level)
     assert (out == 64 * 999).all()
-
-
-@each_level
-@pytest.mark.parametrize("n", [*SIZES, 4096, 9000])
-def test_sums_over_bins_in_boxes(rng, n, level):
-    bins, boxes, v = random_bins(rng, n), random_boxes(rng, 40), rng.standard_normal((2, n))
-    wide, sums, same = np.zeros((5, n + 7), np.uint8), np.ones((2, 40)), np.ones((2, 40))
-    wide[:, 3 : n + 3] = bins
-    BinBoxes(boxes, 5).correlate(read_only(wide)[:, 3 : n + 3], read_only(v), sums, level)
-    np.testing.assert_allclose(sums, 1 + v @ is_inside(boxes, bins).T, atol=1e-11)
-    if n <= 4096:
-        core.correlate(as_bits(is_inside(boxes, bins)), v, same, level)
-        assert sums.tobytes() == same.tobytes()
-    of_threads = [sums_in_boxes(boxes, bins, v, Workers(k)).tobytes() for k in (1, 3)]
-    assert of_threads[0] == of_threads[1]
 
 
 @pytest.mark.skipif(len(LEVELS) < 2, reason="this processor has one level")
@@ -846,10 +830,6 @@ def test_arrays_that_kernels_refuse(rng):
         ),
         ("bits must have 3 boxes, got 2", lambda: BinBoxes(boxes, 5).evaluate(bins, bits[:2])),
         ("out must have 3 boxes, got 2", lambda: core.correlate(bits, v, np.zeros((1, 2)))),
-        (
-            "v must have 100 rows, got 99",
-            lambda: BinBoxes(boxes, 5).correlate(bins, v[:, 1:], np.zeros((1, 3))),
-        ),
         (
             "v must have a contiguous last axis",
             lambda: core.correlate(bits, np.zeros((1, 200))[:, ::2], np.zeros((1, 3))),

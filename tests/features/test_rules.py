@@ -4,6 +4,7 @@ import pickle
 import re
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import array_api_strict as strict
 import dask.array as da
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import sparserf as srf
+from sparserf._base.threads import Workers
 from sparserf.features import growth, rules
 from sparserf.sklearn import SparseRFRegressor
 
@@ -484,7 +486,7 @@ def columns_of(kind, rng, n=300):
 
 
 @pytest.mark.one_case
-@pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "poisson"])
 @pytest.mark.parametrize("kind", ["integers", "flags", "tenths", "missing"])
 @pytest.mark.parametrize("home", ["chunks", "dask", "device"])
 def test_rules_hold_the_same_rows_in_every_home_and_none_twice(home, kind, loss):
@@ -494,6 +496,7 @@ def test_rules_hold_the_same_rows_in_every_home_and_none_twice(home, kind, loss)
         f = (np.nan_to_num(Z[:, 0]) > np.nanmean(Z[:, 0])) + 0.5 * (np.nan_to_num(Z[:, -1]) > 0.5)
         y = f + 0.3 * rng.normal(size=len(Z))
         y = (y > 0.6).astype(float) if loss == "logistic" else y
+        y = rng.poisson(np.exp(y)).astype(float) if loss == "poisson" else y
         there = {
             "chunks": lambda Z: srf.Chunks(Z, block_rows=70),
             "dask": lambda Z: da.from_array(Z, chunks=(110, Z.shape[1])),
@@ -521,6 +524,24 @@ def test_a_box_and_the_rows_outside_of_it_are_one_rule_beside_an_intercept():
     phi = fit(Z, y, alpha=0.001).features.transform(Z) != 0
     both = np.unique(np.hstack([phi, ~phi]), axis=1)
     assert both.shape[1] == 2 * phi.shape[1]
+
+
+@pytest.mark.parametrize("n", [60, 4096, 9000])
+def test_gradients_of_several_targets_are_sums_over_the_rows_of_boxes(rng, n):
+    Z, V = rng.normal(size=(n, 3)), rng.normal(size=(3, n))
+    model = fit(Z, (Z[:, 0] > 0) * Z[:, 1], n_components=60, alpha=1e-3)
+    block = model.features.blocks[0]
+    edges = [
+        np.unique(np.r_[block.low[block.inputs == j], block.high[block.inputs == j]])
+        for j in range(3)
+    ]
+    bins = growth.Bins([each[np.isfinite(each)] for each in edges])
+    column = np.where((block.low > -np.inf) | (block.high < np.inf), block.inputs, -1)
+    boxes = bins.boxes(column, block.low, block.high)
+    seen = SimpleNamespace(boxes_of=lambda features: (boxes, block.heights))
+    rows = rules.BinnedRows(bins.transform(Z, Workers(1)))
+    g = rules.RuleDictionary.correlate(seen, None, rows, V)
+    np.testing.assert_allclose(g, V @ model.features.transform(Z)[:, : len(boxes)], atol=1e-9)
 
 
 def test_keys_tell_sets_of_rows_apart():

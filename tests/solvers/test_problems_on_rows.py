@@ -16,7 +16,7 @@ from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Huber, Quantile
 from sparserf.losses.classification import OneClassMultinomial
 from sparserf.rows import HostVectors, as_rows
-from sparserf.solvers import multinomial, ridge
+from sparserf.solvers import l1, multinomial, ridge
 from sparserf.solvers.active import ActiveFeatures, Support, bordered
 from sparserf.solvers.effort import Effort
 from sparserf.solvers.l1 import CurvatureWeights, L1Problem, WorkingSet, solve
@@ -503,7 +503,8 @@ def test_terms_with_coefficient_zero_are_pruned(rng):
     assert A.largest_gradient == 3
 
 
-def test_row_weights_are_those_of_a_sample_until_all_are_asked_for(rng):
+def test_row_weights_are_those_of_a_sample_until_all_are_asked_for(rng, monkeypatch):
+    monkeypatch.setattr(l1, "MANY_ROWS", 1000)
     problem = problem_of("logistic", rng, 5000, kind=L1Problem)
     weights, z = CurvatureWeights(problem), rng.normal(size=5000)
     h = weights.at(z, 10)
@@ -528,6 +529,14 @@ def test_row_weights_are_those_of_a_sample_until_all_are_asked_for(rng):
     assert not whole.is_rough
     whole.at(z, 1000)
     assert not whole.is_best  # they are the weights of another z
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "is_rough"),
+    [("logistic", 5000, False), ("logistic", 5001, True), ("squared", 5001, False)],
+)
+def test_products_in_single_precision_are_of_many_rows(rng, name, n, is_rough):
+    assert CurvatureWeights(problem_of(name, rng, n, kind=L1Problem)).is_rough == is_rough
 
 
 def test_row_weights_cover_both_ends_of_a_step(rng):

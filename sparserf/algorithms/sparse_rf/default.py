@@ -39,7 +39,6 @@ from .members import (
     GrownRules,
     Inputs,
     Linear,
-    RuleMember,
     most_rules,
 )
 from .outputs import Chosen, each_output, in_their_units, side_by_side, with_equal_outputs
@@ -111,11 +110,12 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
 
 def folds_of_each(folds: Folds) -> list[Folds]:
     """Return the folds for each output."""
-    each = [replace(folds, task=task) for task in each_output(folds.task)]
-    if folds.more is None:
-        return each
-    many = [folds.more._replace(task=task) for task in each_output(folds.more.task)]
-    return [replace(own, more=more) for own, more in zip(each, many, strict=True)]
+    every, searched = folds.many, each_output(folds.task)
+    many = searched if every.task is folds.task else each_output(every.task)
+    return [
+        replace(folds, task=task, many=every._replace(task=of_many))
+        for task, of_many in zip(searched, many, strict=True)
+    ]
 
 
 def choose_for_target(
@@ -200,8 +200,8 @@ def most_search_rows(effort: float, deadline: float) -> int:
 
 def n_rows_seen(stack: Stack, folds: Folds) -> int:
     """Return the number of rows to which terms of the stack were fitted."""
-    has_rules = any(isinstance(path.member, RuleMember) for path, _ in stack.used)
-    return len((folds.many.task if has_rules else folds.task).weight)
+    seen = [path.member.rows_of(folds).task for path, _ in stack.used] or [folds.task]
+    return max(len(task.weight) for task in seen)
 
 
 def n_rows_at_last(task: Task, effort: float, n_terms: int) -> int:

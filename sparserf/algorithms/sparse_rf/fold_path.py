@@ -162,6 +162,11 @@ class FoldPath(ABC):
 
     # Steps
 
+    @property
+    def _alphas(self):
+        """The penalty of each target, in its own units."""
+        return self.alpha / self._slope_units
+
     @abstractmethod
     def largest_alpha(self) -> float:
         """Return the least penalty at which all coefficients are zero, or nearly so."""
@@ -176,7 +181,7 @@ class FoldPath(ABC):
         worst = 0.0
         if self._turns is not None:
             self._turns.begin(self.z[:, : self.n])
-        for k, alpha in enumerate(self.alpha / self._slope_units):
+        for k, alpha in enumerate(self._alphas):
             check_not_ended()
             if self._turns is None:
                 loss, y = self._losses[k], self._targets[k]
@@ -200,7 +205,10 @@ class FoldPath(ABC):
             total = self._total
             g -= m * (u.sum() / total)
         new, worst = self._minimise(H, m, total, g, w[A], alpha, A)
-        if not np.isfinite(new).all():  # beside the weight of another row the penalty is nothing
+        # A model has no minimum where its Hessian is rounding: where one row has nearly all of the
+        # curvature, which the intercept takes, or curvatures overflow single precision. Which such
+        # models the damping is too little for is rounding, too: the descent alone tells.
+        if not np.isfinite(new).all():
             return worst
         d = np.zeros(len(w))
         d[A] = new - w[A]

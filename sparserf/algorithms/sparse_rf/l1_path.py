@@ -93,7 +93,7 @@ class L1Path(FoldPath):
         self.alpha = alpha
         index, features, g = self._draws.draw(self, times)
         self.n_drawn += len(index)
-        excess = np.abs(usable(g, features.nonnegative)) * (self._slope_units / alpha)[:, None]
+        excess = np.abs(usable(g, features.nonnegative)) / self._alphas[:, None]
         chosen = np.empty(most_to_enter(self), np.intp)
         chosen = np.sort(chosen[: top_k(excess.max(axis=0), 1.0, chosen)])
         self.enter(features.take(chosen), index[chosen])
@@ -123,6 +123,13 @@ class L1Path(FoldPath):
             self.gram.keep(kept)
         self.features, self.index = self.features.take(kept), self.index[kept]
         self.w, self._nonnegative = self.w[:, kept], self._nonnegative[kept]
+
+    @property
+    def _alphas(self):
+        """The penalty of each target, not less than what rounding makes of a gradient: a fold that
+        lacks a row of nearly all the weight has penalties of nearly nothing."""
+        rounding = np.finfo(self.values.dtype).eps * np.abs(self.slopes()).sum(axis=1)
+        return np.maximum(super()._alphas, rounding)
 
     def _active(self, g, w, alpha):
         return np.flatnonzero((w != 0) | (np.abs(usable(g, self._nonnegative)) > alpha))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ...features.dictionary import Dictionary
     from ...model import SparseModel
-    from ..folds import Folds
+    from ..folds import FoldRows, Folds
     from ..task import Task
     from .fold_path import FoldPath, State
     from .options import SparseRFOptions
@@ -69,6 +69,11 @@ class Member(ABC):
     # The largest penalty is taken whose loss is within so many standard errors of the least.
     errors: ClassVar[float] = 0.5
 
+    @staticmethod
+    def rows_of(folds: Folds) -> FoldRows:
+        """Return the rows that the member sees."""
+        return folds.searched
+
     @abstractmethod
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         """Return the fit of fold k, at no terms."""
@@ -103,8 +108,8 @@ class Member(ABC):
 class L1Member(Member):
     """A member whose terms an l1 penalty chooses among the draws of a dictionary.
 
-    seen : the task of all rows of the folds, with some encodings, and the dictionary over these,
-        of each of the `places`; fold k has that of number k, in turn
+    seen : the task of all rows that the member sees, with some encodings, and the dictionary over
+        these, of each of the `places`; fold k has that of number k, in turn
     """
 
     seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
@@ -113,8 +118,9 @@ class L1Member(Member):
         return replace(super().in_way(way), seen=[self.seen[way]])
 
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
-        task, dictionary = self.seen[k % len(self.seen)]
-        return L1Path(task, dictionary, self.options, k, folds.splits[k][0])
+        (task, dictionary), rows = self.seen[k % len(self.seen)], self.rows_of(folds)
+        told = rows.place, folds.task.unit(folds.task.targets[0])
+        return L1Path(task, dictionary, self.options, k, rows.fitted[k], told)
 
     def constant(self, task: Task) -> SparseModel:
         seen = task.with_encodings(self.places[0])
@@ -200,13 +206,12 @@ class RuleMember(L1Member):
     fall = 0.9
     patience = 17, 7
 
+    @staticmethod
+    def rows_of(folds: Folds) -> FoldRows:
+        return folds.many
+
     def most_terms(self, n: int) -> int:
         return most_rules(n)
-
-    def fold_fit(self, folds: Folds, k: int) -> FoldPath:
-        (task, dictionary), many = self.seen[0], folds.many
-        told = many.place, folds.task.unit(folds.task.targets[0])
-        return L1Path(task, dictionary, self.options, k, many.fitted[k], told)
 
 
 def most_rules(n: int) -> int:
@@ -222,7 +227,7 @@ class GivenRules(RuleMember):
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> GivenRules:
         """Return the member for the rows of these folds."""
-        task = folds.many.task
+        task = cls.rows_of(folds).task
         return cls(options, [None], [(task, options.dictionary(task, N_COMPONENTS))])
 
 
@@ -234,7 +239,7 @@ class GrownRules(RuleMember):
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> GrownRules:
         """Return the member for the rows of these folds, with trees in proportion to the effort."""
-        task, rules = folds.many.task, Rules(n_trees=max(1, round(Rules.n_trees * effort)))
+        task, rules = cls.rows_of(folds).task, Rules(n_trees=max(1, round(Rules.n_trees * effort)))
         if options.max_order is not None:
             rules = replace(rules, max_conditions=min(rules.max_conditions, options.max_order))
         own, places = replace(options, features=rules, max_order=None), task.intervals
