@@ -8,10 +8,11 @@ import sparserf as srf
 from sparserf._core.descent import descend
 from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf.class_turns import Turns
-from sparserf.algorithms.sparse_rf.fold_path import Triangle, eliminate_intercept
+from sparserf.algorithms.sparse_rf.fold_path import eliminate_intercept, gram_with_new
 from sparserf.algorithms.sparse_rf.l1_path import L1Path
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
 from sparserf.algorithms.sparse_rf.ridge_path import RidgePath, WideRidgePath
+from sparserf.algorithms.sparse_rf.term_values import Curvature, Numbers
 from sparserf.algorithms.task import Task
 from sparserf.losses import LOSSES
 from sparserf.losses.classification import Multinomial
@@ -31,20 +32,12 @@ def test_descend_takes_matrices_of_both_precisions(rng, dtype):
     assert_allclose(slope[w != 0], -alpha * np.sign(w[w != 0]), atol=1e-8)
 
 
-def test_a_triangle_grows_and_keeps_rows(rng):
-    A = rng.normal(size=(300, 300))
-    A, triangle = A + A.T, Triangle(np.dtype(np.float64))
-    for end in (10, 70, 300):
-        triangle.append(A[len(triangle) : end, :end])
-    some = np.flatnonzero(rng.random(300) < 0.7)
-    assert np.array_equal(triangle.part(np.arange(300)), A)
-    assert np.array_equal(triangle.part(some), A[np.ix_(some, some)])
-    triangle.keep(some)
-    assert np.array_equal(triangle.part(np.arange(len(some))), A[np.ix_(some, some)])
-    triangle.append(np.ones((1, len(some) + 1)))
-    assert len(triangle) == len(some) + 1
-    triangle.keep(np.arange(0))
-    assert triangle.part(np.arange(0)).shape == (0, 0)
+@pytest.mark.parametrize("old", [0, 1, 600, 1_100])
+def test_gram_matrices_grow(rng, old):
+    values = Numbers(rng.normal(size=(1_100, 30)), 20)
+    phi, curvature = values._fitted, Curvature(rng.random(20))
+    G = (phi * curvature.h) @ phi.T
+    assert_allclose(gram_with_new(G[:old, :old], values, curvature), G, atol=1e-12)
 
 
 def test_the_intercept_is_eliminated(rng):

@@ -21,7 +21,6 @@ from ...rows.vectors import HostVectors
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import CLASS_VERSUS_REST
 from .class_turns import Turns
-from .term_values import resize
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from ...model import FitInfo
     from ..task import Progress, Task
     from .options import SparseRFOptions
-    from .term_values import TermValues
+    from .term_values import Curvature, TermValues
 
     # The terms, their numbers, and the weights and intercepts of all targets, in units of y.
     State: TypeAlias = tuple[FeatureSet, np.ndarray, np.ndarray, np.ndarray]
@@ -41,8 +40,8 @@ LEAST_CURVATURE = 1e-4
 DAMPING = 1e-6
 # The shortest step, as a share of Newton's.
 SHORTEST = 1e-6
-# Rows of a Gram matrix that are computed at a time, and mirrored.
-APPENDED, PART = 512, 128
+# Rows of a Gram matrix that are made at a time.
+PART = 512
 
 
 class FoldPath(ABC):
@@ -73,7 +72,7 @@ class FoldPath(ABC):
     w: np.ndarray
     b: np.ndarray
     z: np.ndarray
-    gram: Triangle | None
+    gram: np.ndarray | None
     # Whether terms are fitted to all rows.
     is_last: bool = False
     # The number of features that were drawn.
@@ -236,15 +235,14 @@ class FoldPath(ABC):
         self.z[k] += t * change
 
     def _hessian(self, A, curvature, is_quadratic):
-        """Return Phi diag(h) Phi' of the terms A; kept where h is always the same."""
+        """Return Phi diag(h) Phi' of the terms A, to change; where h is always the same it is made once."""
         if not is_quadratic:
             return self.values.gram(curvature, A)
         if self.gram is None:
-            self.gram = Triangle(self.values.dtype)
-        p = len(self.values)
-        for start in range(len(self.gram), p, APPENDED):
-            self.gram.append(self.values.gram_rows(curvature, start, min(start + APPENDED, p)))
-        return self.gram.part(A)
+            self.gram = np.empty((0, 0), self.values.dtype)
+        if len(self.gram) < len(self.values):
+            self.gram = gram_with_new(self.gram, self.values, curvature)
+        return self.gram[np.ix_(A, A)] if len(A) < len(self.gram) else self.gram.copy()
 
     @abstractmethod
     def _active(self, g, w, alpha):
@@ -314,54 +312,16 @@ class FoldPath(ABC):
         return index[order], features.take(order), w[..., order], b
 
 
-class Triangle:
-    """The lower triangle of a symmetric matrix, row after row."""
-
-    def __init__(self, dtype: np.dtype):
-        self._n, self._numbers = 0, np.empty(0, dtype)
-
-    def __len__(self) -> int:
-        return self._n
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the numbers."""
-        return self._numbers.dtype
-
-    def append(self, rows: np.ndarray) -> None:
-        """Append rows of the matrix, as long as it has them."""
-        old, self._n = self._n, rows.shape[1]
-        resize(self._numbers, _start(self._n))
-        for i, row in enumerate(rows, old):
-            self._numbers[_start(i) : _start(i + 1)] = row[: i + 1]
-
-    def keep(self, kept: np.ndarray) -> None:
-        """Keep these rows and columns, which ascend."""
-        for i, row in enumerate(self._rows(kept)):
-            self._numbers[_start(i) : _start(i + 1)] = row
-        self._n = len(kept)
-        resize(self._numbers, _start(self._n))
-
-    def part(self, A: np.ndarray) -> np.ndarray:
-        """Return the matrix of these rows and columns, which ascend."""
-        out = np.empty((len(A), len(A)), self.dtype)
-        for i, row in enumerate(self._rows(A)):
-            out[i, : i + 1] = row
-        for start in range(0, len(A), PART):
-            end = start + PART
-            out[:start, start:end] = out[start:end, :start].T
-            square = out[start:end, start:end]
-            square[:] = np.tril(square) + np.tril(square, -1).T
-        return out
-
-    def _rows(self, A):
-        """Yield the rows A up to the diagonal, at the columns A."""
-        return (self._numbers[_start(a) + A[: i + 1]] for i, a in enumerate(A.tolist()))
-
-
-def _start(i):
-    """Return where row i of a triangle begins."""
-    return i * (i + 1) // 2
+def gram_with_new(G: np.ndarray, values: TermValues, curvature: Curvature) -> np.ndarray:
+    """Return the Gram matrix of all terms, of which G is that of the first."""
+    old, p = len(G), len(values)
+    out = np.empty((p, p), G.dtype)
+    out[:old, :old] = G
+    for start in range(old, p, PART):
+        end = min(start + PART, p)
+        out[start:end, :end] = values.gram_rows(curvature, start, end)
+        out[:start, start:end] = out[start:end, :start].T
+    return out
 
 
 def eliminate_intercept(H: np.ndarray, m: np.ndarray, total: float) -> None:

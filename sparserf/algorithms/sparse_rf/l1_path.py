@@ -120,7 +120,7 @@ class L1Path(FoldPath):
         kept = np.flatnonzero(has_weight)
         self.values.keep(kept)
         if self.gram is not None:
-            self.gram.keep(kept)
+            self.gram = self.gram[np.ix_(kept, kept)]
         self.features, self.index = self.features.take(kept), self.index[kept]
         self.w, self._nonnegative = self.w[:, kept], self._nonnegative[kept]
 

@@ -107,7 +107,7 @@ class Numbers(TermValues):
         if not all(block.is_bounded for block in features.blocks):
             self._values, self.dtype = self._values.astype(np.float64), np.dtype(np.float64)
         p = len(self)
-        resize(self._values, p + len(features))
+        _resize(self._values, p + len(features))
         self._rows.map(lambda block: block.fill(features, self._values[p:].T))
 
     def keep(self, kept: np.ndarray) -> None:
@@ -152,7 +152,7 @@ class Bits(TermValues):
     def enter(self, features: FeatureSet) -> None:
         p = len(self)
         boxes, height = self._dictionary.boxes_of(features)
-        resize(self._bits, p + len(features))
+        _resize(self._bits, p + len(features))
         tests, words = BinBoxes(boxes, len(self._bins)), self._words
         tests.evaluate(self._bins[:, : self._n], self._bits[p:, :words])
         tests.evaluate(self._bins[:, self._n :], self._bits[p:, words:])
@@ -219,10 +219,10 @@ class Bits(TermValues):
         return out
 
 
-def resize(values: np.ndarray, n: int) -> None:
+def _resize(values, n):
     """Give an array, of which nothing else keeps a view, n rows in place: the system moves pages,
     and no second copy is made."""
-    values.resize((n, *values.shape[1:]), refcheck=False)
+    values.resize((n, values.shape[1]), refcheck=False)
 
 
 def _keep(values, kept):
@@ -230,7 +230,7 @@ def _keep(values, kept):
     for start in range(0, len(kept), KEPT):
         some = kept[start : start + KEPT]
         values[start : start + len(some)] = values[some]
-    resize(values, len(kept))
+    _resize(values, len(kept))
 
 
 def _sums(left, right, planes):
