@@ -105,8 +105,7 @@ def newton_step(
     most_zeros = 0.2
 
     A = np.flatnonzero(x)
-    x_A, v_A, H_A = x[A], v[A], H.take(A, axis=0).take(A, axis=1)
-    H_A = H_A.astype(np.float64, copy=False)
+    x_A, v_A, H_A = x[A], v[A], H[np.ix_(A, A)].astype(np.float64, copy=False)
     may_cross = None if nonnegative is None else ~nonnegative[A]
     support = OnSupport(H_A, v_A + alpha * np.sign(x_A), x_A)
     while (d := support.way_to_minimum(x_A)) is not None:
