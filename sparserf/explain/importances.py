@@ -10,6 +10,7 @@ import numpy as np
 from .._base import html as html
 from .._base.checks import check_integer, check_rng
 from .._base.floats import as_ieee
+from .._base.screen import percent
 from ..expansion.outputs import of_output
 from ..expansion.terms import column_names
 from .evaluate import encode, read_numbers
@@ -84,11 +85,6 @@ class Importances:
 
     def _repr_html_(self) -> str:
         return html.page(html_table([row for row in self.rows if row.value != 0]))
-
-
-def percent(share: float) -> str:
-    """Return a share as per cent, as tables and pictures show it."""
-    return f"{100 * share:.1f} %"
 
 
 def table(rows: Sequence[InputRow]) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from .text import DIGITS, Text, formula_of
+from .._base.screen import GLUE
+from .text import DIGITS, Limits, Text, formula_of
 
 if TYPE_CHECKING:
+    from ..features import Term
     from .written import WrittenModel
 
 
 def source(written: WrittenModel, digits: int | None) -> str:
     """Return the formula as LaTeX."""
-    return formula_of(written, Latex(digits or DIGITS, written))
+    return formula_of(written, Latex(digits or DIGITS, written, Limits(None)))
 
 
 class Latex(Text):
@@ -34,6 +36,17 @@ class Latex(Text):
         r"\operatorname{soft}(u, r) = u \text{ where } |u| \le r, \text{ else } "
         r"\operatorname{sign}(u)\, r\, (2 - r / |u|)"
     )
+
+    def one_line(self, text: object) -> str:
+        return str(text)
+
+    shown = one_line
+
+    def finished(self, text: str) -> str:
+        return text.replace(GLUE, " ")
+
+    def term(self, c: float, term: Term) -> str:
+        return self.factor(c, term)
 
     def output(self, name: str) -> str:
         label = name.removeprefix("f").strip("_")

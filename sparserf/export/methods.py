@@ -25,7 +25,7 @@ class ExportMethods(Expansion):
     def formula(
         self,
         language: Literal["text", "latex", "python", "sql", "sympy", "jax"] = "text",
-        n_terms: int | None = None,
+        n_terms: int | Literal["auto"] | None = "auto",
         *,
         digits: int | None = None,
         table: str | Sequence[str] = "data",
