@@ -52,18 +52,18 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def folded(text: str, most_lines: int | None = None) -> str:
-    """Return text whose lines have at most WIDTH characters; they are folded at spaces, and what
-    follows is indented more.
+def folded(text: str, most_lines: int | None = None, hanging: int | None = None) -> str:
+    """Return text whose lines have at most WIDTH characters, folded at spaces.
 
     most_lines : of a line that would be folded to more, the rest is left out; long words are cut.
         None: nothing is left out, and longer words stay whole
+    hanging : how far the following lines of a folded one are indented; None: 4 more than it is
     """
-    lines = (_folded(line, most_lines) for line in text.split("\n"))
+    lines = (_folded(line, most_lines, hanging) for line in text.split("\n"))
     return "\n".join(lines).replace(GLUE, " ")
 
 
-def _folded(line, most_lines):
+def _folded(line, most_lines, hanging):
     """Return one line, folded."""
     if len(line) <= WIDTH:
         return line
@@ -71,7 +71,7 @@ def _folded(line, most_lines):
     wrapper = TextWrapper(
         WIDTH,
         indent,
-        f"{indent}    ",
+        f"{indent}    " if hanging is None else " " * hanging,
         expand_tabs=False,
         replace_whitespace=False,
         break_on_hyphens=False,

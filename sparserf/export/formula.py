@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, get_args
 
 from .._base.checks import check_choice, check_integer
+from .short_text import shortened
 from .written import WrittenModel
 
 if TYPE_CHECKING:
@@ -37,12 +38,13 @@ def formula(
     digits = None if digits is None else check_integer("digits", digits, 1)
     if language != "sql" and (table != "data" or keep != ()):
         raise ValueError(f"table and keep are for language='sql', got language={language!r}")
-    writes = import_module(f".{language}", __package__)
     if is_short:
-        text = writes.shortened(WrittenModel.from_model(model), digits, n_terms)
+        text = shortened(WrittenModel.from_model(model), digits, n_terms)
     else:
         how = (table, keep) if language == "sql" else ()
-        text = writes.source(WrittenModel.from_model(model, n_terms), digits, *how)
+        text = import_module(f".{language}", __package__).source(
+            WrittenModel.from_model(model, n_terms), digits, *how
+        )
     return Formula(text, language)
 
 

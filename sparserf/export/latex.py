@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from .._base.screen import GLUE
-from .text import DIGITS, Limits, Text, formula_of
+from .text import DIGITS, Text, formula_of
 
 if TYPE_CHECKING:
     from ..features import Term
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def source(written: WrittenModel, digits: int | None) -> str:
     """Return the formula as LaTeX."""
-    return formula_of(written, Latex(digits or DIGITS, written, Limits(None)))
+    return formula_of(written, Latex(digits or DIGITS, written))
 
 
 class Latex(Text):
@@ -37,10 +37,10 @@ class Latex(Text):
         r"\operatorname{sign}(u)\, r\, (2 - r / |u|)"
     )
 
-    def one_line(self, text: object) -> str:
+    def shown(self, text: object) -> str:
         return str(text)
 
-    shown = one_line
+    one_line = shown
 
     def finished(self, text: str) -> str:
         return text.replace(GLUE, " ")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._base.expressions import cell, encoding, made
-from .._base.screen import WIDTH, folded, glued, one_line, percent, short_name, short_names
+from .._base.screen import WIDTH, folded, glued, one_line, percent
 from ..expansion.outputs import are_negligible, describe_limits, function_names, two_classes
 from ..expansion.terms import encoding_spreads
 from ..losses import PROBABILISTIC
@@ -16,65 +16,24 @@ from ..losses.links import LINKS
 from .printer import Printer, signed, summands
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .._base.expressions import Expression
     from ..features import Term
     from .written import WrittenModel
 
-# The most levels of a category, or encodings in a Gaussian envelope, that are listed.
-MOST_LISTED = 12
-# The same, where a formula is shortened.
-FEW_LISTED = 4
 # The digits of numbers.
 DIGITS = 4
 # What parts of a sum are of its variation.
 VARIATION = "% of the variation: of the squares of weight times spread, as of independent columns"
 
-
-class Limits(NamedTuple):
-    """How much of a formula is written; None: all.
-
-    n_terms : the most terms of an output
-    n_parts : the most parts of a sum within a term; of a table of parts, twice as many
-    n_outputs : the most outputs
-    n_encodings : the most definitions of encodings
-    """
-
-    n_terms: int | None
-    n_parts: int | None = None
-    n_outputs: int | None = None
-    n_encodings: int | None = None
-
-
-# A formula that fits a screen is the first of these that has at most so many characters and lines.
-MOST_CHARACTERS, MOST_LINES = 4_000, 50
-ON_A_SCREEN = (
-    *(Limits(n, 12, 10, 20) for n in (30, 20)),
-    *(Limits(n, 5, 10, 20) for n in (20, 15, 12, 10, 8, 6, 5)),
-    *(Limits(n, 4, 10, 20) for n in (4, 3, 2, 1)),
-    *(Limits(n, 3, 10, 10) for n in (2, 1)),
-    Limits(1, 3, 2, 5),
-)
-# The most lines that a term, or a note, is folded to where it is shortened.
-MOST_FOLDED = 4
+# Sizes that are compared are at most this, so that none is infinite.
+LARGEST = 1e300
 
 
 def source(written: WrittenModel, digits: int | None) -> str:
     """Return the whole formula as plain text."""
-    return formula_of(written, Text(digits or DIGITS, written, Limits(None)))
-
-
-def shortened(written: WrittenModel, digits: int | None, n_terms: int | None) -> str:
-    """Return the formula as plain text with long names, sums and lists shortened, in this number of
-    the largest terms; None: as many as fit a screen."""
-    text = ""
-    for limits in ON_A_SCREEN if n_terms is None else [Limits(n_terms, 12)]:
-        written = written.largest(limits.n_terms, of_each=True)
-        text = formula_of(written, Text(digits or DIGITS, written, limits))
-        if len(text) <= MOST_CHARACTERS and text.count("\n") < MOST_LINES:
-            break
-    return text
+    return formula_of(written, Text(digits or DIGITS, written))
 
 
 def formula_of(written: WrittenModel, to: Text) -> str:
@@ -82,7 +41,7 @@ def formula_of(written: WrittenModel, to: Text) -> str:
     outputs = function_names(written.model)
     sums = [
         to.first.format(to.output(name)) + to.line.join(_sum_of(written, to, k))
-        for k, name in enumerate(outputs[: to.limits.n_outputs])
+        for k, name in enumerate(outputs[: to.n_outputs])
     ]
     if len(sums) < len(outputs):
         left = f"({len(outputs) - len(sums)} of {len(outputs)} outputs left out)"
@@ -90,27 +49,24 @@ def formula_of(written: WrittenModel, to: Text) -> str:
     notes = _notes_on_encodings(written, to)
     notes += [to.words(line) for line in (*_how_it_predicts(written.model, to), *to.remarks)]
     head = to.start + to.row.join(sums)
-    return to.finished(
-        head + (to.where + to.line + to.line.join(notes) if notes else "") + to.end
-    )
+    return to.finished(head + (to.where + to.line + to.line.join(notes) if notes else "") + to.end)
 
 
 def _sum_of(written, to, k):
     """Return the parts of output k: the intercept, terms, and what is left out."""
-    sizes, n_terms = written.sizes, to.limits.n_terms
+    sizes, n_terms = written.sizes, to.n_terms
     places = np.arange(len(written.terms))
     if n_terms is not None:
         places = np.argsort(-sizes[k], kind="stable")[:n_terms]
     is_small = are_negligible(sizes, 10.0 ** -(to.digits + 2))[k, places]
-    terms = [
-        to.term(written.factors[k, i], written.terms[i]) for i in places[~is_small].tolist()
-    ]
-    n_smaller, words = written.n_left_out + len(written.terms) - len(places), []
+    terms = [to.term(written.factors[k, i], written.terms[i]) for i in places[~is_small].tolist()]
+    n_smaller, n_small = written.n_left_out + len(written.terms) - len(places), int(is_small.sum())
+    if n_small and n_terms is not None:  # and so are those that are smaller
+        n_smaller, n_small = 0, n_small + n_smaller
+    words = [f"{n_small} below the printed digits"] if n_small else []
     if n_smaller:
         share = percent(written.share_left_out(k, sizes[k, places].sum()))
-        words.append(f"{n_smaller} smaller terms, {share} of what all can add")
-    if is_small.any():
-        words.append(f"{is_small.sum()} below the printed digits")
+        words.insert(0, f"{n_smaller} smaller terms, {share} of what all can add")
     left = to.words(f"({', '.join(words)})")
     terms += [f"+ {to.ellipsis} {left}"] if words else []
     return [to.literal(written.intercept[k]), *terms]
@@ -146,12 +102,10 @@ def _notes_on_encodings(written, to):
     """Return lines that define the encodings that have been written, and the functions and norms in
     which they and the terms are written."""
     norms = _norms(written, to)
-    used = to.seen
-    if to.limits.n_parts is None:  # also those that lists in the formula leave out
-        used = {v for term in written.terms if to.condition(term) is None for v in term.encodings}
-    encodings = {v: each for v, each in (written.encodings or {}).items() if v in used}
+    defined = to.defined_encodings()
+    encodings = {v: each for v, each in (written.encodings or {}).items() if v in defined}
     lines = [to.definition(v, each) for v, each in encodings.items()]
-    lines = to.first_of([line for line in dict.fromkeys(lines) if line])
+    lines = to.definitions([line for line in dict.fromkeys(lines) if line])
     columns = {int(written.features.stage.column[v]) for v in encodings}
     lines += [
         to.cell(cell(j)) + to.words(f" in {clock.unit}")
@@ -163,7 +117,8 @@ def _notes_on_encodings(written, to):
     lines += _note_on_ends(encodings, written.features.stage, to)
     knots = [each.find("between") for each in encodings.values()]
     is_cut = any(each is not None and not is_held(each) for each in knots) or any(
-        map(_is_long, encodings.values())
+        each.operation == "table" and len(each.values) > to.most_listed
+        for each in encodings.values()
     )
     return (
         lines
@@ -186,11 +141,6 @@ def _norms(written, to):
             squares.append(f"{to.ellipsis} {to.words(f'({len(seen)} inputs)')}")
         lines.append("|u|^2" + to.equals + " + ".join(squares))
     return lines
-
-
-def _is_long(e):
-    """Return whether an encoding is a table that is not listed whole."""
-    return e.operation == "table" and len(e.values) > MOST_LISTED
 
 
 class Text(Printer):
@@ -218,58 +168,56 @@ class Text(Printer):
     ellipsis: str = "..."
     soft: str = "soft(u, r) = u where |u| <= r, else sign(u) r (2 - r / |u|)"
 
-    def __init__(self, digits: int, written: WrittenModel, limits: Limits):
+    # The most terms of an output, and the most outputs; None: all.
+    n_terms: int | None = None
+    n_outputs: int | None = None
+    # The most levels, columns or encodings that are listed.
+    most_listed: int = 12
+
+    def __init__(self, digits: int, written: WrittenModel):
         super().__init__(digits, written)
-        self.limits = limits
-        self.names = self._short_names({j: written.names[j] for j in written.columns.tolist()})
-        self.seen: dict[int, None] = {}  # the encodings that have been written, in their order
-        self.remarks: list[str] = []
-        self._factors: dict[Term, str] = {}
+        self.remarks: list[str] = []  # what is said once, at the end
+        self.names = self.all_shown({j: written.names[j] for j in written.columns.tolist()})
         self._columns = {j: self.name(name) for j, name in self.names.items()}
         self._levels: dict[int, dict[int, str]] = {}
+        self._phis: dict[Term, str] = {}
 
-    @cached_property
-    def _spreads(self):
-        """The spread of each encoding."""
-        return encoding_spreads(self.written.model)
-
-    @property
-    def most_listed(self) -> int:
-        """The most levels, columns or encodings that are listed."""
-        return MOST_LISTED if self.limits.n_parts is None else FEW_LISTED
-
-    def one_line(self, text: object) -> str:
-        """Return text without ends of lines."""
-        return one_line(text)
+    # -- what is shown of names, encodings and lines
 
     def shown(self, text: object) -> str:
-        """Return the name of a column, a level or a label, cut where names are shortened."""
-        return one_line(text) if self.limits.n_parts is None else short_name(text)
+        """Return the name of a column, a level or a label, without ends of lines."""
+        return one_line(text)
 
-    def _short_names(self, names):
-        """Return {place: name} as they are `shown`, all different."""
-        if self.limits.n_parts is None:
-            return {k: self.shown(name) for k, name in names.items()}
-        return short_names(names)
+    def one_line(self, words: str) -> str:
+        """Return words without ends of lines."""
+        return one_line(words)
 
-    def _levels_of(self, v):
+    def all_shown(self, names: Mapping[int, object]) -> dict[int, str]:
+        """Return names of one kind as they are `shown`, {place: name}."""
+        return {k: self.shown(name) for k, name in names.items()}
+
+    def levels_of(self, v: int) -> dict[int, str]:
         """Return the levels of the column of encoding v as they are shown, {place: level}."""
         stage = self.written.features.stage
         j = int(stage.column[v])
         if j not in self._levels:
-            self._levels[j] = self._short_names(dict(enumerate(stage.levels_of(v) or ())))
+            self._levels[j] = self.all_shown(dict(enumerate(stage.levels_of(v) or ())))
         return self._levels[j]
 
-    def first_of(self, lines: list[str]) -> list[str]:
-        """Return the definitions that are written."""
-        most = self.limits.n_encodings
-        if most is None or len(lines) <= most:
-            return lines
-        return [*lines[:most], f"{self.ellipsis} ({len(lines) - most} more)"]
+    def defined_encodings(self) -> set[int]:
+        """Return the encodings that are defined below the formula: those of all terms but rules."""
+        terms = self.written.terms
+        return {
+            v for term in terms if self.condition(term) is None for v in term.encodings.tolist()
+        }
+
+    def definitions(self, lines: list[str]) -> list[str]:
+        """Return the definitions of encodings that are written, of all."""
+        return lines
 
     def finished(self, text: str) -> str:
         """Return the formula in lines of a screen."""
-        return folded(text, None if self.limits.n_parts is None else MOST_FOLDED)
+        return folded(text)
 
     # -- terms
 
@@ -282,14 +230,14 @@ class Text(Printer):
 
     def factor(self, c: float, term: Term) -> str:
         """Return a term with its factor in one line."""
-        if term not in self._factors:
+        if term not in self._phis:
             condition = self.condition(term)
-            self._factors[term] = (
+            self._phis[term] = (
                 self.in_brackets(term.expression)
                 if condition is None
                 else self.words(f"if {condition}")
             )
-        return signed(c, f"{self.literal(abs(c))} {self._factors[term]}")
+        return signed(c, f"{self.literal(abs(c))} {self._phis[term]}")
 
     def term(self, c: float, term: Term) -> str:
         """Return a term with its factor: a linear function that is no line, as a table."""
@@ -298,71 +246,56 @@ class Text(Printer):
             return self.table_of(c, summands(term.expression))
         return line
 
-    def table_of(self, c: float, parts: Sequence[Expression]) -> str:
+    def table_of(self, c: float, parts: Sequence[Expression], most: int | None = None) -> str:
         """Return c times a sum as a table, a line for each part, the largest first, with its share
-        of the variation."""
-        shares = self._shares(parts)
+        of the variation.
+
+        most : the most parts that have a line; None: all
+        """
+        shares = self.shares(parts)
         order = np.argsort(-shares, kind="stable").tolist()
-        most = None if self.limits.n_parts is None else 2 * self.limits.n_parts
-        rows = [self._row(c, parts[i], shares[i]) for i in order[:most]]
+        rows = []
+        for i in order[:most]:
+            weight, of = _split(parts[i])
+            number = signed(c * weight, self.literal(abs(c * weight)))
+            share = percent(shares[i]) if shares[i] else ""
+            rows.append((number, "" if of is None else self(of), share))
         rest = order[len(rows) :]
         if rest:
-            rows.append((self.ellipsis, f"({len(rest)} smaller parts)", percent(shares[rest].sum())))
+            words = f"({len(rest)} smaller parts)"
+            rows.append((self.ellipsis, words, percent(shares[rest].sum())))
         widths = [max(len(row[k]) for row in rows) for k in range(3)]
-        self._remark(VARIATION)
         head = "+ the sum of"
-        lines = [f"{head:{widths[0] + widths[1] + 8}}of its variation"]
+        lines = [f"{head:{widths[0] + widths[1] + 6}}of its variation"]
         lines += [
-            f"      {number:{widths[0]}}  {name:{widths[1]}}  {share:>{widths[2]}}".rstrip()
+            f"    {number:{widths[0]}}  {name:{widths[1]}}  {share:>{widths[2]}}".rstrip()
             for number, name, share in rows
         ]
+        self.remark(VARIATION)
         return "\n".join(lines)
 
-    def _row(self, c, part, share):
-        """Return (number, name, share) of a part of c times a sum."""
-        weight, rest = _split(part)
-        value = c * weight
-        name = "" if rest is None else self(rest)
-        return signed(value, self.literal(abs(value))), name, percent(share) if share else ""
-
-    def add(self, e: Expression) -> str:
-        """Return a sum, of many parts the largest and what the others are of its variation."""
-        parts, most = summands(e), self.limits.n_parts
-        if most is None:
-            return self.summed([self.summand(each) for each in parts])
-        shares = self._shares(parts)
-        if np.count_nonzero(shares) <= most:
-            return self.summed([self._glued_summand(each) for each in parts])
-        order = np.argsort(-shares, kind="stable").tolist()
-        texts = [self._glued_summand(parts[i]) for i in order[:most]]
-        rest = [i for i in order[most:] if shares[i]]
-        share = percent(shares[rest].sum())
-        texts.append(f"+ {self.ellipsis} ({len(rest)} smaller, {share} of the variation)")
-        texts += [self._glued_summand(parts[i]) for i in order[most:] if not shares[i]]
-        self._remark(VARIATION)
-        return self.summed(texts)
-
-    def _glued_summand(self, e):
-        """Return "+ a" or "- a" with an a that stays in one line."""
-        text = self.summand(e)
-        return text[:2] + glued(text[2:])
-
-    def _shares(self, parts):
+    def shares(self, parts: Sequence[Expression]) -> np.ndarray:
         """Return what each part of a sum is of its variation, as if all were independent: of a
         constant, 0."""
         found = [part.find("encoding") for part in parts]
         sizes = [
-            0.0 if each is None else abs(_split(part)[0]) * self._spreads[each.v]
+            0.0 if each is None else min(abs(_split(part)[0]) * self._spreads[each.v], LARGEST)
             for part, each in zip(parts, found, strict=True)
         ]
-        largest = max(sizes) or 1.0
-        squares = np.square(np.array(sizes) / largest)
+        squares = np.square(np.array(sizes) / (max(sizes) or 1.0))
         return squares / (squares.sum() or 1.0)
 
-    def _remark(self, text):
+    @cached_property
+    def _spreads(self):
+        """The spread of each encoding."""
+        return encoding_spreads(self.written.model)
+
+    def remark(self, text: str) -> None:
         """Note a line that is written once, at the end."""
         if text not in self.remarks:
             self.remarks.append(text)
+
+    # -- names and numbers
 
     def output(self, name: str) -> str:
         """Return the name of an output, such as f[class] or f_0."""
@@ -390,13 +323,12 @@ class Text(Printer):
 
     def encoding(self, e: Expression) -> str:
         """Return the name of an encoding, of its column and its kind."""
-        self.seen[e.v] = None
         if self.written.encodings is None:
             return self._columns[e.v]
         written, stage = self.written.encodings[e.v], self.written.features.stage
         column = self._columns[int(stage.column[e.v])]
         encoding = stage.encoding(e.v)
-        form, words = encoding.of_kind.symbol(encoding, self._levels_of(e.v) or None)
+        form, words = encoding.of_kind.symbol(encoding, self.levels_of(e.v) or None)
         if form == "question":
             return self.bracket.format(column + self.words(words))
         return column if _is_cell(written) else self.function.format(words, column)
