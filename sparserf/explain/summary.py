@@ -15,7 +15,7 @@ from ..expansion.outputs import describe_limits, describe_task, function_names, 
 from ..expansion.terms import column_names, term_sizes, terms_of
 from ..rows import read_rows
 from .evaluate import encoded_rows
-from .importances import Importances, ImportanceSample, InputRow, html_table, table
+from .importances import MOST_LISTED, Importances, ImportanceSample, InputRow, html_table, table
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 # The most columns of a term that are named.
 MOST_NAMED = 3
-# The most inputs that are listed.
-MOST_LISTED = 20
 # The most outputs whose intercepts are listed.
 MOST_INTERCEPTS = 3
 
@@ -90,8 +88,7 @@ class Summary:
     def __str__(self) -> str:
         lines = [folded(line, 4) for line in (f"SparseModel: {self._what()}", *self._about())]
         if self.importances is not None:
-            shown = [row._replace(name=short_name(row.name)) for row in self.inputs[:MOST_LISTED]]
-            lines += ["", table(shown), *(folded(line, 4, 0) for line in self._below())]
+            lines += ["", table(self.inputs), folded(self._meaning(), 4, 0)]
         elif self.inputs:
             lines += ["", SEEN, folded(f"  {self._seen()}", MOST_LISTED, 2)]
         if self.terms:
@@ -106,7 +103,7 @@ class Summary:
     def _repr_html_(self) -> str:
         parts = [html.title("SparseModel", self._what()), *map(html.line, self._about())]
         if self.importances is not None:
-            parts += [html_table(self.inputs[:MOST_LISTED]), *map(html.note, self._below())]
+            parts += [html_table(self.inputs), html.note(self._meaning())]
         elif self.inputs:
             parts += [html.gap(), html.note(SEEN), html.line(self._seen())]
         if self.terms:
@@ -139,20 +136,10 @@ class Summary:
         ]
         return [*lines, self.limits] if self.limits else lines
 
-    def _below(self):
-        """Return the lines below the table of inputs."""
-        more = self.inputs[MOST_LISTED:]
-        lines = (
-            [f"and {len(more)} more, together {percent(sum(row.share for row in more))}"]
-            if more
-            else []
-        )
-        return [
-            *lines,
-            MEANING.format(
-                unit=self.unit + (", all outputs together" if len(self.outputs) > 1 else "")
-            ),
-        ]
+    def _meaning(self):
+        """Return the line below the table of inputs."""
+        all_outputs = ", all outputs together" if len(self.outputs) > 1 else ""
+        return MEANING.format(unit=self.unit + all_outputs)
 
     def _seen(self):
         """Return the line of names of the inputs, for a summary without importances."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._base.screen import folded, glued, percent, short_name, short_names
+from .._base.screen import folded, percent, short_name, short_names
 from .printer import summands
 from .text import DIGITS, VARIATION, Text, formula_of
 
@@ -100,7 +100,7 @@ class ShortText(Text):
         parts, most = summands(e), self._limits.n_parts
         shares = self.shares(parts)
         if np.count_nonzero(shares) <= most:
-            return self.summed(list(map(self._glued, parts)))
+            return self.summed(list(map(self.glued, parts)))
         order = np.argsort(-shares, kind="stable").tolist()
         rest = [i for i in order[most:] if shares[i]]
         constants = [i for i in order[most:] if not shares[i]]
@@ -108,13 +108,8 @@ class ShortText(Text):
         self.remark(VARIATION)
         return self.summed(
             [
-                *(self._glued(parts[i]) for i in order[:most]),
+                *(self.glued(parts[i]) for i in order[:most]),
                 f"+ {self.ellipsis} ({len(rest)} smaller, {share} of the variation)",
-                *(self._glued(parts[i]) for i in constants),
+                *(self.glued(parts[i]) for i in constants),
             ]
         )
-
-    def _glued(self, part):
-        """Return "+ a" or "- a" with an a that stays in one line."""
-        text = self.summand(part)
-        return text[:2] + glued(text[2:])

@@ -246,6 +246,15 @@ class Text(Printer):
             return self.table_of(c, summands(term.expression))
         return line
 
+    def add(self, e: Expression) -> str:
+        """Return a sum of parts that each stay in one line."""
+        return self.summed(list(map(self.glued, summands(e))))
+
+    def glued(self, part: Expression) -> str:
+        """Return "+ a" or "- a" with an a that stays in one line."""
+        text = self.summand(part)
+        return text[:2] + glued(text[2:])
+
     def table_of(self, c: float, parts: Sequence[Expression], most: int | None = None) -> str:
         """Return c times a sum as a table, a line for each part, the largest first, with its share
         of the variation.
