@@ -255,7 +255,7 @@ def _rest(model, sample, largest, size):
     n_smaller = len(size) - len(largest)
     if not n_smaller:
         return ""
-    words, worth = f"{n_smaller} smaller terms", "what all can add"
+    words, worth = f"{n_smaller} smaller term{'s'[: n_smaller != 1]}", "what all can add"
     if sample is None:
         part, whole = size.sum() - size[largest].sum(), size.sum()
     else:

@@ -66,7 +66,9 @@ def _sum_of(written, to, k):
     words = [f"{n_small} below the printed digits"] if n_small else []
     if n_smaller:
         share = percent(written.share_left_out(k, sizes[k, places].sum()))
-        words.insert(0, f"{n_smaller} smaller terms, {share} of what all can add")
+        words.insert(
+            0, f"{n_smaller} smaller term{'s'[: n_smaller != 1]}, {share} of what all can add"
+        )
     left = to.words(f"({', '.join(words)})")
     terms += [f"+ {to.ellipsis} {left}"] if words else []
     return [to.literal(written.intercept[k]), *terms]
@@ -271,7 +273,7 @@ class Text(Printer):
             rows.append((number, "" if of is None else self(of), share))
         rest = order[len(rows) :]
         if rest:
-            words = f"({len(rest)} smaller parts)"
+            words = f"({len(rest)} smaller part{'s'[: len(rest) != 1]})"
             rows.append((self.ellipsis, words, percent(shares[rest].sum())))
         widths = [max(len(row[k]) for row in rows) for k in range(3)]
         head = "+ the sum of"
