@@ -72,8 +72,8 @@ class ExplainMethods(Expansion):
         inputs that terms see; how much each matters depends on rows: summary(X)
           x0, x1
         <BLANKLINE>
-        largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f, at
-        inputs of one unit
+        largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f,
+        at inputs of one unit
                   3  x0
                 ...  1 smaller term, 25.0 % of what all can add
         """
