@@ -50,10 +50,10 @@ MOST_FOLDED = 4
 def shortened(written: WrittenModel, digits: int | None, n_terms: int | None) -> str:
     """Return the formula as plain text in this number of the largest terms; None: in as many as fit
     a screen."""
-    text = ""
-    for limits in ON_A_SCREEN if n_terms is None else [Limits(n_terms, GIVEN_PARTS)]:
-        largest = written.largest(limits.n_terms, of_each=True)
-        text = formula_of(largest, ShortText(digits or DIGITS, largest, limits))
+    all_limits = ON_A_SCREEN if n_terms is None else (Limits(n_terms, GIVEN_PARTS),)
+    written, text = written.largest(all_limits[0].n_terms, of_each=True), ""
+    for limits in all_limits:
+        text = formula_of(written, ShortText(digits or DIGITS, written, limits))
         if len(text) <= MOST_CHARACTERS and text.count("\n") < MOST_LINES:
             break
     return text
@@ -68,6 +68,7 @@ class ShortText(Text):
         self._limits = limits
         self.n_terms, self.n_outputs = limits.n_terms, limits.n_outputs
         self._seen: set[int] = set()  # the encodings that have been written
+        self._gammas: set[float] = set()  # and the envelopes
         super().__init__(digits, written)
 
     def shown(self, text: object) -> str:
@@ -78,6 +79,9 @@ class ShortText(Text):
 
     def defined_encodings(self) -> set[int]:
         return set(self._seen)
+
+    def defined_envelopes(self) -> dict[float, np.ndarray]:
+        return {g: seen for g, seen in self.written.envelopes.items() if g in self._gammas}
 
     def definitions(self, lines: list[str]) -> list[str]:
         most = self._limits.n_encodings
@@ -94,6 +98,10 @@ class ShortText(Text):
     def encoding(self, e: Expression) -> str:
         self._seen.add(e.v)
         return super().encoding(e)
+
+    def envelope(self, e: Expression) -> str:
+        self._gammas.add(e.gamma)
+        return super().envelope(e)
 
     def add(self, e: Expression) -> str:
         """Return a sum, of many parts the largest and what the others are of its variation."""

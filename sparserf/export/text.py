@@ -103,9 +103,10 @@ def _how_it_predicts(model, to):
 def _notes_on_encodings(written, to):
     """Return lines that define the encodings that have been written, and the functions and norms in
     which they and the terms are written."""
-    norms = _norms(written, to)
+    norms = _norms(to)
     defined = to.defined_encodings()
-    encodings = {v: each for v, each in (written.encodings or {}).items() if v in defined}
+    made = written.encodings
+    encodings = {} if made is None else {v: made[v] for v in made if v in defined}
     lines = [to.definition(v, each) for v, each in encodings.items()]
     lines = to.definitions([line for line in dict.fromkeys(lines) if line])
     columns = {int(written.features.stage.column[v]) for v in encodings}
@@ -134,10 +135,10 @@ def _notes_on_encodings(written, to):
     )
 
 
-def _norms(written, to):
+def _norms(to):
     """Return lines that define the norms in Gaussian envelopes."""
     lines, most = [], to.most_listed
-    for seen in {tuple(seen.tolist()): None for seen in written.envelopes.values()}:
+    for seen in {tuple(seen.tolist()): None for seen in to.defined_envelopes().values()}:
         squares = [to.power.format(to(encoding(v)), 2) for v in seen[:most]]
         if len(seen) > most:
             squares.append(f"{to.ellipsis} {to.words(f'({len(seen)} inputs)')}")
@@ -212,6 +213,10 @@ class Text(Printer):
         return {
             v for term in terms if self.condition(term) is None for v in term.encodings.tolist()
         }
+
+    def defined_envelopes(self) -> dict[float, np.ndarray]:
+        """Return the envelopes that are defined: {gamma: encodings}."""
+        return self.written.envelopes
 
     def definitions(self, lines: list[str]) -> list[str]:
         """Return the definitions of encodings that are written, of all."""

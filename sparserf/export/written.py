@@ -10,6 +10,7 @@ Python, SQL and SymPy term by term, C, ONNX and JAX in arrays of all terms of on
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -33,6 +34,24 @@ if TYPE_CHECKING:
     from ..columns.stage import ColumnStage
     from ..expansion import Expansion
     from ..features import FeatureBlock, FeatureSet, Term
+
+
+class Encodings(Mapping[int, "Expression"]):
+    """{v: encoding v as an expression}, each made at its first look-up."""
+
+    def __init__(self, stage: ColumnStage, used: list[int]):
+        self._stage, self._used, self._made = stage, used, dict[int, "Expression"]()
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._used)
+
+    def __getitem__(self, v: int) -> Expression:
+        if v not in self._made:
+            self._made[v] = self._stage.expression(v)
+        return self._made[v]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +153,13 @@ class WrittenModel:
     # -- term by term, for formulas, Python and SQL
 
     @cached_property
-    def encodings(self) -> dict[int, Expression] | None:
-        """{v: encoding v as an expression} for `used_encodings`; None if all encodings are the
-        columns as they are."""
+    def encodings(self) -> Encodings | None:
+        """The encodings `used_encodings` as expressions; None if all are the columns as they
+        are."""
         stage = self.features.stage
         if stage is None or stage.is_identity:
             return None
-        return {v: stage.expression(v) for v in self.used_encodings.tolist()}
+        return Encodings(stage, self.used_encodings.tolist())
 
     @cached_property
     def _sizes(self):
@@ -259,4 +278,4 @@ class TermGroup(NamedTuple):
 def title(written: WrittenModel) -> str:
     """Return a sentence for the top of the code, which describes the model."""
     left = f", without its {written.n_left_out} smallest terms" if written.n_left_out else ""
-    return f"{written.model!r}{left}, as code."
+    return f"{' '.join(repr(written.model).split())}{left}, as code."

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from .._base.floats import as_ieee, methods_as_ieee
+from .._base.screen import folded, glued
 from ..calculus.methods import CalculusMethods
 from ..expansion.outputs import describe_limits
 from ..explain.methods import ExplainMethods
@@ -85,7 +86,9 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
             f"{kind}, {len(self.features)} terms, {self.size} numbers, "
             f"{self.n_features_in} inputs, loss={self.loss!r}"
         )
-        return f"SparseModel({', '.join(filter(None, [about, describe_limits(self)]))})"
+        limits = glued(describe_limits(self))
+        start = "SparseModel("
+        return folded(f"{start}{', '.join(filter(None, [about, limits]))})", hanging=len(start))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file; `load` reads it back to the same predictions, bit for bit.

@@ -128,7 +128,7 @@ def assert_on_a_screen(model, rows):
     assert widest(model.formula(n_terms=7)) <= WIDTH
     for page in (model.summary(), model.summary(rows, n_terms=3)):
         assert widest(str(page)) <= WIDTH and str(page).count("\n") < 90
-    assert widest(repr(model)) <= WIDTH
+    assert widest(repr(model)) <= WIDTH and widest(repr(model.info)) <= WIDTH
 
 
 @pytest.mark.one_case
