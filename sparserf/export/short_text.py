@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._base.screen import folded, percent, short_name, short_names
+from .._base.screen import folded, glued, percent, short_name, short_names
 from .printer import summands
 from .text import DIGITS, VARIATION, Text, formula_of
 
@@ -117,7 +117,7 @@ class ShortText(Text):
         return self.summed(
             [
                 *(self.glued(parts[i]) for i in order[:most]),
-                f"+ {self.ellipsis} ({len(rest)} smaller, {share} of the variation)",
+                f"+ {glued(f'{self.ellipsis} ({len(rest)} smaller, {share} of the variation)')}",
                 *(self.glued(parts[i]) for i in constants),
             ]
         )
