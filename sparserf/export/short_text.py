@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from .._base.screen import folded, glued, percent, short_name, short_names
 from .printer import summands
 from .text import DIGITS, VARIATION, Text, formula_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import numpy as np
 
     from .._base.expressions import Expression
     from .written import WrittenModel
@@ -37,9 +37,13 @@ class Limits(NamedTuple):
 MOST_CHARACTERS, MOST_LINES = 4_000, 50
 ON_A_SCREEN = (
     *(Limits(n, 12, 10, 20) for n in (30, 20)),
-    *(Limits(n, 5, 10, 20) for n in (20, 15, 12, 10, 8, 6, 5)),
-    *(Limits(n, parts, 10, 5 * parts) for n in (4, 3, 2, 1) for parts in (4, 2)),
-    Limits(1, 3, 2, 5),
+    *(Limits(n, 5, 10, 20) for n in (20, 15, 12)),
+    *(
+        Limits(n, parts, 10, definitions)
+        for n in (10, 8, 6, 5, 4, 3, 2, 1)
+        for parts, definitions in ((5, 20), (4, 12), (3, 8))
+    ),
+    Limits(1, 2, 1, 3),
 )
 # The most parts of a sum where the user gives the number of terms.
 GIVEN_PARTS = 12
@@ -105,19 +109,10 @@ class ShortText(Text):
 
     def add(self, e: Expression) -> str:
         """Return a sum, of many parts the largest and what the others are of its variation."""
-        parts, most = summands(e), self._limits.n_parts
-        shares = self.shares(parts)
-        if np.count_nonzero(shares) <= most:
-            return self.summed(list(map(self.glued, parts)))
-        order = np.argsort(-shares, kind="stable").tolist()
-        rest = [i for i in order[most:] if shares[i]]
-        constants = [i for i in order[most:] if not shares[i]]
-        share = percent(shares[rest].sum())
+        largest, rest, constants = self.by_worth(summands(e), self._limits.n_parts)
+        if not rest.count:
+            return super().add(e)
         self.remark(VARIATION)
-        return self.summed(
-            [
-                *(self.glued(parts[i]) for i in order[:most]),
-                f"+ {glued(f'{self.ellipsis} ({len(rest)} smaller, {share} of the variation)')}",
-                *(self.glued(parts[i]) for i in constants),
-            ]
-        )
+        words = f"{self.ellipsis} ({rest.count} smaller, {percent(rest.share)} of the variation)"
+        shown = [self.glued(each.part) for each in largest]
+        return self.summed([*shown, f"+ {glued(words)}", *map(self.glued, constants)])

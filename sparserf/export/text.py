@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -146,6 +146,20 @@ def _norms(to):
     return lines
 
 
+class Part(NamedTuple):
+    """A part of a sum, and its share of the variation."""
+
+    part: Expression
+    share: float
+
+
+class Rest(NamedTuple):
+    """How many parts of a sum are not written, and their share of the variation."""
+
+    count: int
+    share: float
+
+
 class Text(Printer):
     """Writes a formula as plain text.
 
@@ -268,18 +282,16 @@ class Text(Printer):
 
         most : the most parts that have a line; None: all
         """
-        shares = self.shares(parts)
-        order = np.argsort(-shares, kind="stable").tolist()
+        largest, rest, constants = self.by_worth(parts, most)
         rows = []
-        for i in order[:most]:
-            weight, of = _split(parts[i])
+        for part, share in (*largest, *((part, None) for part in constants)):
+            weight, of = _split(part)
             number = signed(c * weight, self.literal(abs(c * weight)))
-            share = percent(shares[i]) if shares[i] else ""
-            rows.append((number, "" if of is None else self(of), share))
-        rest = order[len(rows) :]
-        if rest:
-            words = f"({len(rest)} smaller part{'s'[: len(rest) != 1]})"
-            rows.append((self.ellipsis, words, percent(shares[rest].sum())))
+            shown = "" if share is None else percent(share)
+            rows.append((number, "" if of is None else self(of), shown))
+        if rest.count:
+            words = f"({rest.count} smaller part{'s'[: rest.count != 1]})"
+            rows.append((self.ellipsis, words, percent(rest.share)))
         widths = [max(len(row[k]) for row in rows) for k in range(3)]
         head = "+ the sum of"
         lines = [f"{head:{widths[0] + widths[1] + 6}}of its variation"]
@@ -290,16 +302,25 @@ class Text(Printer):
         self.remark(VARIATION)
         return "\n".join(lines)
 
-    def shares(self, parts: Sequence[Expression]) -> np.ndarray:
-        """Return what each part of a sum is of its variation, as if all were independent: of a
-        constant, 0."""
-        found = [part.find("encoding") for part in parts]
-        sizes = [
-            0.0 if each is None else min(abs(_split(part)[0]) * self._spreads[each.v], LARGEST)
-            for part, each in zip(parts, found, strict=True)
-        ]
-        squares = np.square(np.array(sizes) / (max(sizes) or 1.0))
-        return squares / (squares.sum() or 1.0)
+    def by_worth(
+        self, parts: Sequence[Expression], most: int | None
+    ) -> tuple[list[Part], Rest, list[Expression]]:
+        """Return the parts of a sum, the largest first: at most so many, what the rest of them is
+        worth, and the constants.
+
+        What a part is worth is its share of the variation of the sum, as if all were independent:
+        of the squares of weights times spreads.
+        """
+        found = [(part, part.find("encoding")) for part in parts]
+        constants = [part for part, of in found if of is None]
+        varied = [(part, of.v) for part, of in found if of is not None]
+        sizes = [abs(_split(part)[0]) * self._spreads[v] for part, v in varied]
+        sizes = np.minimum(sizes, LARGEST)
+        squares = np.square(sizes / (sizes.max(initial=0.0) or 1.0))
+        shares = squares / (squares.sum() or 1.0)
+        order = np.argsort(-sizes, kind="stable")[:most].tolist()
+        rest = Rest(len(varied) - len(order), float(1 - shares[order].sum()))
+        return [Part(varied[i][0], float(shares[i])) for i in order], rest, constants
 
     @cached_property
     def _spreads(self):

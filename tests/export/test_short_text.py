@@ -205,6 +205,19 @@ def test_a_long_linear_function_is_a_table_of_what_its_columns_add(rng, is_scale
     assert "as of independent columns" in short
 
 
+def test_constant_columns_and_offsets_of_a_long_sum():
+    """Columns that do not vary are the last parts of a sum; its constant stays."""
+    ranges = {j: (0.0, float(j >= 50)) for j in range(60)}
+    model = linear(None, ranges, np.ones(60))
+    block = NeuronBlock("identity", 1.0, np.ones((1, 60)), np.array([0.25]))
+    for features in (model.features, srf.FeatureSet([block], 60)):
+        text = replace(model, features=features).formula()
+        shown = re.findall(r"^    \+ 1 +x(\d+) +10.0 %$", text, re.MULTILINE)
+        assert shown == [str(j) for j in range(50, 60)]
+        assert re.search(r"\(36 smaller parts\) +0.0 %", text)
+        assert ("    + 0.25\n" in text) == (features is not model.features)
+
+
 def test_a_function_of_many_inputs_is_written_with_the_largest(rng):
     """Of a long sum within a function the largest parts are written, the constant too."""
     weights = np.linspace(0.01, 1, 60)[None]
