@@ -9,12 +9,12 @@ import numpy as np
 
 from ._base.checks import check_integer, check_names
 from ._base.floats import as_ieee
+from ._base.screen import percent
 from .columns.frames import Columns, is_frame, is_ordered
 from .expansion.outputs import effect_on, of_output
 from .expansion.terms import column_clocks, column_levels, column_names, terms_of
 from .explain.effects import Effects
 from .explain.evaluate import column_of, read_numbers
-from .explain.importances import percent
 from .model import SparseModel
 
 if TYPE_CHECKING:

@@ -479,6 +479,17 @@ class ColumnStage:
             for v, (j, kind, level) in enumerate(each)
         ]
 
+    def n_numbers(self, is_used: np.ndarray) -> int:
+        """Return how many numbers, such as centres and quantiles, define the encodings of a mask:
+        all that are not those of a column as it is, and the columns."""
+        changed = [self.center != 0, self.unit != 1, np.isfinite(self.reach), self.fill != 0]
+        n_knots = np.bincount(
+            np.repeat(np.arange(len(self)), np.diff(self.first_knot)),
+            1 + (self.scores != self.knots),
+            len(self),
+        )
+        return int((1 + np.sum([*changed, self.kind != NUMBER], axis=0) + n_knots)[is_used].sum())
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that a model's file holds of the stage."""
         finite = {

@@ -77,6 +77,12 @@ class Expansion(BaseModel):
         return self.features.feature_names_in_
 
     @property
+    def size(self) -> int:
+        """How many numbers predictions are computed from."""
+        n = int(np.count_nonzero(self.coef)) + np.size(self.intercept) + self.features.n_numbers
+        return n + (self.lower is not None) + (self.upper is not None)
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The limits of f, (lower, upper); infinite where there is none."""
         return (

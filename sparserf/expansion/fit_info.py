@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._base.screen import folded, glued
 from .._base.warnings import warn
 
 if TYPE_CHECKING:
@@ -117,6 +118,15 @@ class FitInfo:
     cut: dict[str, int] = field(default_factory=dict, hash=False)
     fidelity: float | None = None
     chosen: str | None = None
+
+    def __repr__(self) -> str:
+        """Return all fields; of a long objective, its first and last value."""
+        shown = {each.name: repr(getattr(self, each.name)) for each in fields(self)}
+        if len(self.objective) > 2:
+            n = len(self.objective) - 2
+            shown["objective"] = f"({self.objective[0]!r}, ... {n} more, {self.objective[-1]!r})"
+        words = ", ".join(f"{name}={glued(value)}" for name, value in shown.items())
+        return folded(f"FitInfo({words})", hanging=len("FitInfo("))
 
 
 # What a user may give as callback: a function that is called with the `FitInfo` of a fit so far,

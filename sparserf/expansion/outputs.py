@@ -21,7 +21,7 @@ AnyModel = TypeVar("AnyModel", bound="Expansion")
 # selected for another one.
 SMALLEST = 1e-12
 # The most characters of a list of labels of classes.
-LONGEST = 80
+LONGEST = 50
 
 
 def function_names(model: Expansion) -> list[str]:

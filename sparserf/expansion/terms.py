@@ -45,6 +45,28 @@ def columns_of_encodings(features: FeatureSet) -> np.ndarray:
     return np.arange(features.n_inputs) if features.stage is None else features.stage.column
 
 
+def encoding_spreads(model: Expansion) -> np.ndarray:
+    """Return the spread of each encoding over the training rows, as far as the model knows it.
+
+    It is 1, the standard deviation, in robust units; of a number as it is, that of numbers spread
+    evenly over the range of its column; and 1 where no more is known.
+    """
+    features, ranges = model.features, model.ranges
+    spread, is_number = np.ones(features.n_inputs), np.ones(features.n_inputs, bool)
+    stage = features.stage
+    if stage is not None:
+        as_it_is = (stage.center == 0) & (stage.unit == 1) & np.isinf(stage.reach)
+        is_number = as_it_is & (stage.kind == NUMBER)
+        is_number &= (np.diff(stage.first_knot) == 0) | np.isfinite(stage.ends[:, 0])
+    place = np.full(features.n_features_in, -1)
+    place[ranges.column] = np.arange(len(ranges.column))
+    at = place[columns_of_encodings(features)]
+    known = np.flatnonzero(is_number & (at >= 0))
+    low, high = ranges.ends[at[known]].T
+    spread[known] = (high / 2 - low / 2) / np.sqrt(3)
+    return spread
+
+
 def stage_of(features: FeatureSet) -> ColumnStage:
     """Return the column stage of features; for those that have none, one that makes an encoding of
     each column as it is."""

@@ -10,6 +10,7 @@ import numpy as np
 from .._base import html as html
 from .._base.checks import check_integer, check_rng
 from .._base.floats import as_ieee
+from .._base.screen import percent, short_name
 from ..expansion.outputs import of_output
 from ..expansion.terms import column_names
 from .evaluate import encode, read_numbers
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 # The default number of rows.
 ROWS = 1_000
+# The most inputs that are listed.
+MOST_LISTED = 20
 # The default number of random permutations of the inputs of a term of many inputs.
 ORDERS = 32
 
@@ -86,18 +89,13 @@ class Importances:
         return html.page(html_table([row for row in self.rows if row.value != 0]))
 
 
-def percent(share: float) -> str:
-    """Return a share as per cent, as tables and pictures show it."""
-    return f"{100 * share:.1f} %"
-
-
 def table(rows: Sequence[InputRow]) -> str:
     """Return a table of inputs as text."""
-    width = max([12, *(len(row.name) for row in rows)])
+    shown = [row._replace(name=short_name(row.name)) for row in rows[:MOST_LISTED]]
+    width = max([12, *(len(row.name) for row in shown)])
     lines = [f"{'':{width}} {'share':>7}  {'|Shapley|':>10}"]
-    return "\n".join(
-        lines + [f"{row.name:{width}} {percent(row.share):>7}  {row.value:10.4g}" for row in rows]
-    )
+    lines += [f"{row.name:{width}} {percent(row.share):>7}  {row.value:10.4g}" for row in shown]
+    return "\n".join(lines + _more(rows))
 
 
 def html_table(rows: Sequence[InputRow]) -> str:
@@ -105,9 +103,17 @@ def html_table(rows: Sequence[InputRow]) -> str:
     largest = max((row.share for row in rows), default=0.0) or 1.0
     cells = (
         [html.text(row.name), html.bar(row.share / largest), percent(row.share), f"{row.value:.4g}"]
-        for row in rows
+        for row in rows[:MOST_LISTED]
     )
-    return html.table(["input", "", "share", "|Shapley|"], cells, n_left=2)
+    whole = html.table(["input", "", "share", "|Shapley|"], cells, n_left=2)
+    return whole + "".join(map(html.note, _more(rows)))
+
+
+def _more(rows):
+    """Return a line on the inputs that are not listed; none where all are."""
+    rest = rows[MOST_LISTED:]
+    share = percent(sum(row.share for row in rest))
+    return [f"and {len(rest)} more, together {share}"] if rest else []
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,7 @@ class ExplainMethods(Expansion):
         ... )
         >>> print(model.summary(n_terms=1))
         SparseModel: regression, loss 'squared'
-        2 terms (2 identity) of 2 of 3 inputs, intercept 1
+        2 terms (2 identity), 5 numbers, of 2 of 3 inputs, intercept 1
         fit: converged to its tolerance, penalty alpha 1e-09
         <BLANKLINE>
         inputs that terms see; how much each matters depends on rows: summary(X)
@@ -75,6 +75,7 @@ class ExplainMethods(Expansion):
         largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f,
         at inputs of one unit
                   3  x0
+                ...  1 smaller term, 25.0 % of what all can add
         """
         from .summary import summary
 

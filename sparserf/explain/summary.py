@@ -10,10 +10,12 @@ import numpy as np
 
 from .._base import html as html
 from .._base.checks import check_integer
+from .._base.screen import DOTS, folded, one_line, percent, short_name
 from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
 from ..expansion.terms import column_names, term_sizes, terms_of
 from ..rows import read_rows
-from .importances import Importances, ImportanceSample, InputRow, html_table, percent, table
+from .evaluate import encoded_rows
+from .importances import MOST_LISTED, Importances, ImportanceSample, InputRow, html_table, table
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 # The most columns of a term that are named.
 MOST_NAMED = 3
-# The most inputs that are listed.
-MOST_LISTED = 20
 # The most outputs whose intercepts are listed.
 MOST_INTERCEPTS = 3
 
@@ -36,8 +36,9 @@ class Summary:
     ----------
     kind, loss : str
         The task, "regression" or which classes there are, and the name of the loss.
-    n_terms, n_inputs : int
-        The numbers of terms, and of columns of X.
+    n_terms, size, n_inputs : int
+        The number of terms, of all numbers that predictions are computed from
+        (`SparseModel.size`), and of columns of X.
     inputs : tuple of InputRow
         The inputs on which terms depend, each with its `column`, `name`, `share` and `value`. With
         rows X the largest share is first: `value` is the mean size of its Shapley values, and
@@ -46,6 +47,9 @@ class Summary:
     terms : tuple of (str, ndarray, float)
         The largest terms: what each is in words, its coefficients, and its size ``|coef|
         sup|phi|``. Of a rule the words say what it adds, and with rows X for how many it holds.
+    rest : str
+        How many terms are not among these, and in words what they are worth: with rows X their
+        share of the variance of f over at most 1,000 of these, else of the sum of all sizes.
     importances : Importances or None
         The importances over X.
     info : FitInfo
@@ -67,6 +71,7 @@ class Summary:
     kind: str
     loss: str
     n_terms: int
+    size: int
     n_inputs: int
     kinds: dict[str, int]
     inputs: tuple[InputRow, ...]
@@ -76,21 +81,21 @@ class Summary:
     info: FitInfo
     importances: Importances | None
     terms: tuple[tuple[str, np.ndarray, float], ...]
+    rest: str = ""
     limits: str = ""
     has_unbounded: bool = False
 
     def __str__(self) -> str:
-        lines = [f"SparseModel: {self._what()}", *self._about()]
+        lines = [folded(line, 4) for line in (f"SparseModel: {self._what()}", *self._about())]
         if self.importances is not None:
-            lines += ["", table(self.inputs[:MOST_LISTED]), *self._below()]
+            lines += ["", table(self.inputs), folded(self._meaning(), 4, 0)]
         elif self.inputs:
-            lines += ["", SEEN, f"  {self._seen()}"]
+            lines += ["", SEEN, folded(f"  {self._seen()}", MOST_LISTED, 2)]
         if self.terms:
-            lines += [
-                "",
-                self._above_terms(),
-                *(f"  {size:9.4g}  {name}" for name, _, size in self.terms),
-            ]
+            terms = [f"  {size:9.4g}  {one_line(name)}" for name, _, size in self.terms]
+            rest = [f"  {DOTS:>9}  {self.rest}"] if self.rest else []
+            lines += ["", folded(self._above_terms(), 4, 0)]
+            lines += [folded(line, 4, 13) for line in terms + rest]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -98,7 +103,7 @@ class Summary:
     def _repr_html_(self) -> str:
         parts = [html.title("SparseModel", self._what()), *map(html.line, self._about())]
         if self.importances is not None:
-            parts += [html_table(self.inputs[:MOST_LISTED]), *map(html.note, self._below())]
+            parts += [html_table(self.inputs), html.note(self._meaning())]
         elif self.inputs:
             parts += [html.gap(), html.note(SEEN), html.line(self._seen())]
         if self.terms:
@@ -111,6 +116,7 @@ class Summary:
                 html.gap(),
                 html.table(["largest terms", "", "|coef| sup|phi|"], rows, n_left=2),
             ]
+            parts += [html.note(self.rest)] if self.rest else []
             parts += [html.note(self._above_terms())]
         return html.page(*parts)
 
@@ -124,30 +130,22 @@ class Summary:
         kinds = ", ".join(f"{count} {name}" for name, count in self.kinds.items())
         seen = f"{len(self.inputs)} of {self.n_inputs} inputs"
         lines = [
-            f"{self.n_terms} terms ({kinds or 'none'}) of {seen}, {self._intercept()}",
+            f"{self.n_terms} terms ({kinds or 'none'}), {self.size:,} numbers, of {seen}, "
+            f"{self._intercept()}",
             f"fit: {self._fit()}",
         ]
         return [*lines, self.limits] if self.limits else lines
 
-    def _below(self):
-        """Return the lines below the table of inputs."""
-        more = self.inputs[MOST_LISTED:]
-        lines = (
-            [f"and {len(more)} more, together {percent(sum(row.share for row in more))}"]
-            if more
-            else []
-        )
-        return [
-            *lines,
-            MEANING.format(
-                unit=self.unit + (", all outputs together" if len(self.outputs) > 1 else "")
-            ),
-        ]
+    def _meaning(self):
+        """Return the line below the table of inputs."""
+        all_outputs = ", all outputs together" if len(self.outputs) > 1 else ""
+        return MEANING.format(unit=self.unit + all_outputs)
 
     def _seen(self):
         """Return the line of names of the inputs, for a summary without importances."""
         shown, more = self.inputs[:MOST_LISTED], self.inputs[MOST_LISTED:]
-        return ", ".join(row.name for row in shown) + (f", and {len(more)} more" if more else "")
+        names = ", ".join(short_name(row.name) for row in shown)
+        return names + (f", and {len(more)} more" if more else "")
 
     def _above_terms(self):
         """Return the line above the largest terms."""
@@ -160,7 +158,7 @@ class Summary:
             return f"intercept {self.intercept[0]:.4g}"
         low, high = int(np.argmin(self.intercept)), int(np.argmax(self.intercept))
         shown = range(len(self.outputs)) if len(self.outputs) <= MOST_INTERCEPTS else (low, high)
-        named = [f"{self.intercept[k]:.4g} of {self.outputs[k]}" for k in shown]
+        named = [f"{self.intercept[k]:.4g} of {short_name(self.outputs[k])}" for k in shown]
         return "intercept " + (
             ", ".join(named)
             if len(self.outputs) <= MOST_INTERCEPTS
@@ -217,9 +215,8 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
     size = term_sizes(model.features, model.coef).max(axis=0, initial=0.0)
     largest = np.argsort(-size, kind="stable")[:n_terms]
     names = column_names(model)
-    importances = (
-        None if X is None else ImportanceSample.from_rows(model, X, rng=rng).importances(model)
-    )
+    sample = None if X is None else ImportanceSample.from_rows(model, X, rng=rng)
+    importances = None if sample is None else sample.importances(model)
     titles, coef = _titles(model, largest, names, X), np.atleast_2d(model.coef)
     terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
     seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
@@ -237,6 +234,7 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
         describe_task(model),
         model.loss,
         len(size),
+        model.size,
         model.n_features_in,
         dict(kinds),
         inputs,
@@ -246,9 +244,28 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
         model.info,
         importances,
         terms,
+        _rest(model, sample, largest, size),
         describe_limits(model),
         not all(block.is_bounded for block in model.features.blocks),
     )
+
+
+def _rest(model, sample, largest, size):
+    """Return in words how many terms are not among the largest, and what they are worth."""
+    n_smaller = len(size) - len(largest)
+    if not n_smaller:
+        return ""
+    words, worth = f"{n_smaller} smaller term{'s'[: n_smaller != 1]}", "what all can add"
+    if sample is None:
+        part, whole = size.sum() - size[largest].sum(), size.sum()
+    else:
+        rows, coef = encoded_rows(model, sample.numbers), np.atleast_2d(model.coef)
+        f = rows.apply(model.features, coef)
+        of_rest = f - rows.apply(model.features.take(largest), coef[:, largest])
+        unit = max(np.abs(f).max(), np.abs(of_rest).max()) or 1.0  # no square overflows
+        part, whole = (np.var(each / unit, axis=1).sum() for each in (of_rest, f))
+        worth = "the variation of f over these rows"
+    return f"{words}, {percent(part / whole)} of {worth}" if 0 < whole < np.inf else words
 
 
 def _titles(model, which, names, X):

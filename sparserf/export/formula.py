@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, get_args
 
 from .._base.checks import check_choice, check_integer
+from .short_text import shortened
 from .written import WrittenModel
 
 if TYPE_CHECKING:
@@ -23,21 +24,27 @@ Language: TypeAlias = Literal["text", "latex", "python", "sql", "sympy", "jax"]
 def formula(
     model: Expansion,
     language: Language,
-    n_terms: int | None,
+    n_terms: int | Literal["auto"] | None,
     digits: int | None,
     table: str | Sequence[str] = "data",
     keep: Sequence[str] = (),
 ) -> Formula:
     """Write a model in one of the languages: see `SparseModel.formula`."""
     check_choice("language", language, get_args(Language))
-    n_terms = None if n_terms is None else check_integer("n_terms", n_terms, 0)
+    if isinstance(n_terms, str):
+        check_choice("n_terms", n_terms, ("auto",))
+    is_short = language == "text" and n_terms is not None
+    n_terms = None if n_terms in (None, "auto") else check_integer("n_terms", n_terms, 0)
     digits = None if digits is None else check_integer("digits", digits, 1)
     if language != "sql" and (table != "data" or keep != ()):
         raise ValueError(f"table and keep are for language='sql', got language={language!r}")
-    how = (table, keep) if language == "sql" else ()
-    text = import_module(f".{language}", __package__).source(
-        WrittenModel.from_model(model, n_terms), digits, *how
-    )
+    if is_short:
+        text = shortened(WrittenModel.from_model(model), digits, n_terms)
+    else:
+        how = (table, keep) if language == "sql" else ()
+        text = import_module(f".{language}", __package__).source(
+            WrittenModel.from_model(model, n_terms), digits, *how
+        )
     return Formula(text, language)
 
 

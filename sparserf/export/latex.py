@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from .._base.screen import GLUE
 from .text import DIGITS, Text, formula_of
 
 if TYPE_CHECKING:
+    from ..features import Term
     from .written import WrittenModel
 
 
@@ -34,6 +36,17 @@ class Latex(Text):
         r"\operatorname{soft}(u, r) = u \text{ where } |u| \le r, \text{ else } "
         r"\operatorname{sign}(u)\, r\, (2 - r / |u|)"
     )
+
+    def shown(self, text: object) -> str:
+        return str(text)
+
+    one_line = shown
+
+    def finished(self, text: str) -> str:
+        return text.replace(GLUE, " ")
+
+    def term(self, c: float, term: Term) -> str:
+        return self.factor(c, term)
 
     def output(self, name: str) -> str:
         label = name.removeprefix("f").strip("_")

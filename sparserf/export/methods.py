@@ -25,7 +25,7 @@ class ExportMethods(Expansion):
     def formula(
         self,
         language: Literal["text", "latex", "python", "sql", "sympy", "jax"] = "text",
-        n_terms: int | None = None,
+        n_terms: int | Literal["auto"] | None = "auto",
         *,
         digits: int | None = None,
         table: str | Sequence[str] = "data",
@@ -39,7 +39,8 @@ class ExportMethods(Expansion):
         language : {"text", "latex", "python", "sql", "sympy", "jax"}, default "text"
             - "text", "latex" : a formula to read. Numbers are rounded, terms far below the printed
               digits of the largest are left out, and neither knots nor more than 12 levels are
-              listed; the formula notes what is left out.
+              listed; the formula notes what is left out. Text has lines of at most 100 characters,
+              but for longer names, and a linear function that is longer than a line is a table.
             - "python" : source that needs NumPy alone, with functions `decision_function`,
               `predict` and, with the logistic or multinomial loss, `predict_proba`. They take X as
               an array; where the model was fitted to a data frame, as a data frame or a dictionary
@@ -59,9 +60,14 @@ class ExportMethods(Expansion):
               for `jax.jit`, `jax.grad` and `jax.vmap`; in float32 unless JAX is set to 64 bits. In
               both, a category is the place of its level in `levels`, and -1 where the level is
               another.
-        n_terms : int or None, default None
-            The number of terms to write, at least 0, the largest by ``|coef| sup|phi|``; the
-            formula says how many are left out. None: all.
+        n_terms : int, "auto" or None, default "auto"
+            The number of terms to write, at least 0, the largest by ``|coef| sup|phi|``, in text of
+            each output; the formula says how many are left out, and what they are of the sum of
+            these sizes. "auto": all, but of text as many as fit a screen: at most 4,000 characters
+            in 50 lines. None: all. In text with a number or "auto", of a long sum the largest parts
+            are written, and names of more than 40 characters are cut; the parts left out are
+            counted with their share of the sum's variation: of the squares of weights times spreads
+            of the columns, as far as the model knows these, and as if columns were independent.
         digits : int or None, default None
             Significant digits. None: 4 to read; to run, as many as read back to the same bits.
         table : str or sequence of str, default "data"

@@ -44,6 +44,12 @@ def angle_expression(turn: float, level: float, x: str) -> str:
     return f"{turn!r} * ({x}{' ' + signed(-level, repr(abs(level))) if level else ''})"
 
 
+def summands(e: Expression) -> Sequence[Expression]:
+    """Return the summands of a sum, or the expression itself, without what is 0."""
+    operands = e.operands if e.operation == "add" else (e,)
+    return [each for each in operands if not _is_number(each, 0.0)] or operands[-1:]
+
+
 class Printer:
     """Writes expressions of a model as text. Variables are x3, column 3, u5, encoding 5, and
     envelope0.
@@ -128,8 +134,7 @@ class Printer:
 
     def add(self, e: Expression) -> str:
         """Return a sum, without what is 0."""
-        parts = [each for each in e.operands if not _is_number(each, 0.0)] or e.operands[-1:]
-        return self.summed([self.summand(each) for each in parts])
+        return self.summed([self.summand(each) for each in summands(e)])
 
     def summand(self, e: Expression) -> str:
         """Return "+ a" or "- a"."""

@@ -2,71 +2,79 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._base.expressions import cell, encoding
+from .._base.expressions import cell, encoding, made
+from .._base.screen import WIDTH, folded, glued, one_line, percent
 from ..expansion.outputs import are_negligible, describe_limits, function_names, two_classes
+from ..expansion.terms import encoding_spreads
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
-from .printer import Printer, signed
+from .printer import Printer, signed, summands
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from .._base.expressions import Expression
+    from ..features import Term
     from .written import WrittenModel
 
-# The most levels of a category, or encodings in a Gaussian envelope, that are listed.
-MOST_LISTED = 12
 # The digits of numbers.
 DIGITS = 4
+# What parts of a sum are of its variation.
+VARIATION = "% of the variation: of the squares of weight times spread, as of independent columns"
+
+# Sizes that are compared are at most this, so that none is infinite.
+LARGEST = 1e300
 
 
 def source(written: WrittenModel, digits: int | None) -> str:
-    """Return the formula as plain text."""
+    """Return the whole formula as plain text."""
     return formula_of(written, Text(digits or DIGITS, written))
 
 
 def formula_of(written: WrittenModel, to: Text) -> str:
     """Return the formula of a model; to : what writes it."""
-    conditions = [term.condition(written.names, written.features.stage) for term in written.terms]
-    phis = [
-        to.in_brackets(term.expression) if condition is None else to.words(f"if {condition}")
-        for term, condition in zip(written.terms, conditions, strict=True)
+    outputs = function_names(written.model)
+    sums = [
+        to.first.format(to.output(name)) + to.line.join(_sum_of(written, to, k))
+        for k, name in enumerate(outputs[: to.n_outputs])
     ]
-    is_small, sums = are_negligible(written.sizes, 10.0 ** -(to.digits + 2)), []
-    for k, name in enumerate(function_names(written.model)):
-        parts = [
-            signed(c, f"{to.literal(abs(c))} {phi}")
-            for c, phi, small in zip(written.factors[k], phis, is_small[k], strict=True)
-            if not small
-        ]
-        left = _left_out(written.n_left_out, int(is_small[k].sum()))
-        parts += [f"+ {to.ellipsis} {to.words(left)}"] if left else []
-        sums.append(
-            to.first.format(to.output(name))
-            + to.line.join([to.literal(written.intercept[k]), *parts])
-        )
-    of_formulas = [
-        term.encodings
-        for term, condition in zip(written.terms, conditions, strict=True)
-        if condition is None
-    ]
-    notes = _notes_on_encodings(written, to, of_formulas) + [
-        to.words(line) for line in _how_it_predicts(written.model)
-    ]
+    if len(sums) < len(outputs):
+        left = f"({len(outputs) - len(sums)} of {len(outputs)} outputs left out)"
+        sums.append(f"{to.ellipsis} {to.words(left)}")
+    notes = _notes_on_encodings(written, to)
+    notes += [to.words(line) for line in (*_how_it_predicts(written.model, to), *to.remarks)]
     head = to.start + to.row.join(sums)
-    return head + (to.where + to.line + to.line.join(notes) if notes else "") + to.end
+    return to.finished(head + (to.where + to.line + to.line.join(notes) if notes else "") + to.end)
 
 
-def _left_out(n_smaller, n_negligible):
-    """Return in words how many terms are not written."""
-    words = [f"{n_smaller} smaller terms"] if n_smaller else []
-    words += [f"{n_negligible} below the printed digits"] if n_negligible else []
-    return f"({', '.join(words)})" if words else ""
+def _sum_of(written, to, k):
+    """Return the parts of output k: the intercept, terms, and what is left out."""
+    sizes, n_terms = written.sizes, to.n_terms
+    places = np.arange(len(written.terms))
+    if n_terms is not None:
+        places = np.argsort(-sizes[k], kind="stable")[:n_terms]
+    is_small = are_negligible(sizes, 10.0 ** -(to.digits + 2))[k, places]
+    terms = [to.term(written.factors[k, i], written.terms[i]) for i in places[~is_small].tolist()]
+    n_smaller, n_small = written.n_left_out + len(written.terms) - len(places), int(is_small.sum())
+    if n_small and n_terms is not None:  # and so are those that are smaller
+        n_smaller, n_small = 0, n_small + n_smaller
+    words = [f"{n_small} below the printed digits"] if n_small else []
+    if n_smaller:
+        share = percent(written.share_left_out(k, sizes[k, places].sum()))
+        words.insert(
+            0, f"{n_smaller} smaller term{'s'[: n_smaller != 1]}, {share} of what all can add"
+        )
+    left = to.words(f"({', '.join(words)})")
+    terms += [f"+ {to.ellipsis} {left}"] if words else []
+    return [to.literal(written.intercept[k]), *terms]
 
 
-def _how_it_predicts(model):
+def _how_it_predicts(model, to):
     """Return lines on how `predict` transforms f; none if it returns f."""
     if model.classes is None:
         link = LINKS[model.link]
@@ -75,7 +83,7 @@ def _how_it_predicts(model):
             *[f"predict gives {link.formula}"] * (not link.is_identity),
         ]
     if model.coef.ndim == 1:
-        one, other = two_classes(model)
+        one, other = map(to.shown, two_classes(model))
         line = f"predict gives {other} where f > 0, else {one}"
         return [
             f"{line}; the probability of {other} is 1 / (1 + exp(-f))"
@@ -92,13 +100,15 @@ def _how_it_predicts(model):
     ]
 
 
-def _notes_on_encodings(written, to, of_terms):
-    """Return lines that define the encodings of some terms, and the functions and norms in which
-    they and the terms are written."""
-    used = set(np.concatenate([np.zeros(0, int), *of_terms]).tolist())
-    encodings = {v: each for v, each in (written.encodings or {}).items() if v in used}
+def _notes_on_encodings(written, to):
+    """Return lines that define the encodings that have been written, and the functions and norms in
+    which they and the terms are written."""
+    norms = _norms(to)
+    defined = to.defined_encodings()
+    made = written.encodings
+    encodings = {} if made is None else {v: made[v] for v in made if v in defined}
     lines = [to.definition(v, each) for v, each in encodings.items()]
-    lines = [line for line in dict.fromkeys(lines) if line]
+    lines = to.definitions([line for line in dict.fromkeys(lines) if line])
     columns = {int(written.features.stage.column[v]) for v in encodings}
     lines += [
         to.cell(cell(j)) + to.words(f" in {clock.unit}")
@@ -106,18 +116,12 @@ def _notes_on_encodings(written, to, of_terms):
         if j in columns
     ]
     lines += [to.soft] if any(each.find("reached") for each in encodings.values()) else []
-    for seen in {tuple(seen.tolist()): None for seen in written.envelopes.values()}:
-        squares = [to.power.format(to(encoding(v)), 2) for v in seen[:MOST_LISTED]]
-        squares += (
-            [f"{to.ellipsis} {to.words(f'({len(seen)} inputs)')}"]
-            if len(seen) > MOST_LISTED
-            else []
-        )
-        lines.append("|u|^2" + to.equals + " + ".join(squares))
+    lines += norms
     lines += _note_on_ends(encodings, written.features.stage, to)
     knots = [each.find("between") for each in encodings.values()]
     is_cut = any(each is not None and not is_held(each) for each in knots) or any(
-        map(_is_long, encodings.values())
+        each.operation == "table" and len(each.values) > to.most_listed
+        for each in encodings.values()
     )
     return (
         lines
@@ -131,9 +135,29 @@ def _notes_on_encodings(written, to, of_terms):
     )
 
 
-def _is_long(e):
-    """Return whether an encoding is a table that is not listed whole."""
-    return e.operation == "table" and len(e.values) > MOST_LISTED
+def _norms(to):
+    """Return lines that define the norms in Gaussian envelopes."""
+    lines, most = [], to.most_listed
+    for seen in {tuple(seen.tolist()): None for seen in to.defined_envelopes().values()}:
+        squares = [to.power.format(to(encoding(v)), 2) for v in seen[:most]]
+        if len(seen) > most:
+            squares.append(f"{to.ellipsis} {to.words(f'({len(seen)} inputs)')}")
+        lines.append("|u|^2" + to.equals + " + ".join(squares))
+    return lines
+
+
+class Part(NamedTuple):
+    """A part of a sum, and its share of the variation."""
+
+    part: Expression
+    share: float
+
+
+class Rest(NamedTuple):
+    """How many parts of a sum are not written, and their share of the variation."""
+
+    count: int
+    share: float
 
 
 class Text(Printer):
@@ -161,13 +185,158 @@ class Text(Printer):
     ellipsis: str = "..."
     soft: str = "soft(u, r) = u where |u| <= r, else sign(u) r (2 - r / |u|)"
 
+    # The most terms of an output, and the most outputs; None: all.
+    n_terms: int | None = None
+    n_outputs: int | None = None
+    # The most levels, columns or encodings that are listed.
+    most_listed: int = 12
+
     def __init__(self, digits: int, written: WrittenModel):
         super().__init__(digits, written)
-        self._columns = {j: self.name(str(written.names[j])) for j in written.columns.tolist()}
+        self.remarks: list[str] = []  # what is said once, at the end
+        self.names = self.all_shown({j: written.names[j] for j in written.columns.tolist()})
+        self._columns = {j: self.name(name) for j, name in self.names.items()}
+        self._levels: dict[int, dict[int, str]] = {}
+        self._phis: dict[Term, str] = {}
+
+    # -- what is shown of names, encodings and lines
+
+    def shown(self, text: object) -> str:
+        """Return the name of a column, a level or a label, without ends of lines."""
+        return one_line(text)
+
+    def one_line(self, words: str) -> str:
+        """Return words without ends of lines."""
+        return one_line(words)
+
+    def all_shown(self, names: Mapping[int, object]) -> dict[int, str]:
+        """Return names of one kind as they are `shown`, {place: name}."""
+        return {k: self.shown(name) for k, name in names.items()}
+
+    def levels_of(self, v: int) -> dict[int, str]:
+        """Return the levels of the column of encoding v as they are shown, {place: level}."""
+        stage = self.written.features.stage
+        j = int(stage.column[v])
+        if j not in self._levels:
+            self._levels[j] = self.all_shown(dict(enumerate(stage.levels_of(v) or ())))
+        return self._levels[j]
+
+    def defined_encodings(self) -> set[int]:
+        """Return the encodings that are defined below the formula: those of all terms but rules."""
+        terms = self.written.terms
+        return {
+            v for term in terms if self.condition(term) is None for v in term.encodings.tolist()
+        }
+
+    def defined_envelopes(self) -> dict[float, np.ndarray]:
+        """Return the envelopes that are defined: {gamma: encodings}."""
+        return self.written.envelopes
+
+    def definitions(self, lines: list[str]) -> list[str]:
+        """Return the definitions of encodings that are written, of all."""
+        return lines
+
+    def finished(self, text: str) -> str:
+        """Return the formula in lines of a screen."""
+        return folded(text)
+
+    # -- terms
+
+    def condition(self, term: Term) -> str | None:
+        """Return in words where a term holds; None where it is no rule."""
+        words = term.condition(self.names, self.written.features.stage)
+        if words is None:
+            return None
+        return " and ".join(map(glued, self.one_line(words).split(" and ")))
+
+    def factor(self, c: float, term: Term) -> str:
+        """Return a term with its factor in one line."""
+        if term not in self._phis:
+            condition = self.condition(term)
+            self._phis[term] = (
+                self.in_brackets(term.expression)
+                if condition is None
+                else self.words(f"if {condition}")
+            )
+        return signed(c, f"{self.literal(abs(c))} {self._phis[term]}")
+
+    def term(self, c: float, term: Term) -> str:
+        """Return a term with its factor: a linear function that is no line, as a table."""
+        line = self.factor(c, term)
+        if term.is_linear and len(self.line.strip("\n") + line) > WIDTH:
+            return self.table_of(c, summands(term.expression))
+        return line
+
+    def add(self, e: Expression) -> str:
+        """Return a sum of parts that each stay in one line."""
+        return self.summed(list(map(self.glued, summands(e))))
+
+    def glued(self, part: Expression) -> str:
+        """Return "+ a" or "- a" with an a that stays in one line."""
+        text = self.summand(part)
+        return text[:2] + glued(text[2:])
+
+    def table_of(self, c: float, parts: Sequence[Expression], most: int | None = None) -> str:
+        """Return c times a sum as a table, a line for each part, the largest first, with its share
+        of the variation.
+
+        most : the most parts that have a line; None: all
+        """
+        largest, rest, constants = self.by_worth(parts, most)
+        rows = []
+        for part, share in (*largest, *((part, None) for part in constants)):
+            weight, of = _split(part)
+            number = signed(c * weight, self.literal(abs(c * weight)))
+            shown = "" if share is None else percent(share)
+            rows.append((number, "" if of is None else self(of), shown))
+        if rest.count:
+            words = f"({rest.count} smaller part{'s'[: rest.count != 1]})"
+            rows.append((self.ellipsis, words, percent(rest.share)))
+        widths = [max(len(row[k]) for row in rows) for k in range(3)]
+        head = "+ the sum of"
+        lines = [f"{head:{widths[0] + widths[1] + 6}}of its variation"]
+        lines += [
+            f"    {number:{widths[0]}}  {name:{widths[1]}}  {share:>{widths[2]}}".rstrip()
+            for number, name, share in rows
+        ]
+        self.remark(VARIATION)
+        return "\n".join(lines)
+
+    def by_worth(
+        self, parts: Sequence[Expression], most: int | None
+    ) -> tuple[list[Part], Rest, list[Expression]]:
+        """Return the parts of a sum, the largest first: at most so many, what the rest of them is
+        worth, and the constants.
+
+        What a part is worth is its share of the variation of the sum, as if all were independent:
+        of the squares of weights times spreads.
+        """
+        found = [(part, part.find("encoding")) for part in parts]
+        constants = [part for part, of in found if of is None]
+        varied = [(part, of.v) for part, of in found if of is not None]
+        sizes = [abs(_split(part)[0]) * self._spreads[v] for part, v in varied]
+        sizes = np.minimum(sizes, LARGEST)
+        squares = np.square(sizes / (sizes.max(initial=0.0) or 1.0))
+        shares = squares / (squares.sum() or 1.0)
+        order = np.argsort(-sizes, kind="stable")[:most].tolist()
+        rest = Rest(len(varied) - len(order), float(1 - shares[order].sum()))
+        return [Part(varied[i][0], float(shares[i])) for i in order], rest, constants
+
+    @cached_property
+    def _spreads(self):
+        """The spread of each encoding."""
+        return encoding_spreads(self.written.model)
+
+    def remark(self, text: str) -> None:
+        """Note a line that is written once, at the end."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    # -- names and numbers
 
     def output(self, name: str) -> str:
         """Return the name of an output, such as f[class] or f_0."""
-        return name
+        return self.shown(name)
 
     def name(self, text: str) -> str:
         """Return the name of a column."""
@@ -196,7 +365,7 @@ class Text(Printer):
         written, stage = self.written.encodings[e.v], self.written.features.stage
         column = self._columns[int(stage.column[e.v])]
         encoding = stage.encoding(e.v)
-        form, words = encoding.of_kind.symbol(encoding, stage.levels_of(e.v))
+        form, words = encoding.of_kind.symbol(encoding, self.levels_of(e.v) or None)
         if form == "question":
             return self.bracket.format(column + self.words(words))
         return column if _is_cell(written) else self.function.format(words, column)
@@ -266,10 +435,12 @@ class Text(Printer):
         other = self.literal(e.other)
         if len(e.values) == len(e.levels) > 1:
             levels = ", ".join(
-                f"{e.levels[k]}: {value:.3g}" for k, value in list(e.values.items())[:MOST_LISTED]
+                f"{self.shown(e.levels[k])}: {value:.3g}"
+                for k, value in list(e.values.items())[: self.most_listed]
             )
-            more = len(e.levels) > MOST_LISTED
-            levels += f", ... ({MOST_LISTED} of {len(e.levels)} levels listed)" if more else ""
+            more = len(e.levels) > self.most_listed
+            listed = f", ... ({self.most_listed} of {len(e.levels)} levels listed)"
+            levels += listed if more else ""
             return self.words(f"of each level of {{{levels}}}, of others ") + other
         line = (
             self.literal(*e.values.values())
@@ -304,6 +475,19 @@ def _is_cell(e):
     )
 
 
+def _split(part):
+    """Return (weight, what it is the weight of) of a part of a sum; None of a constant."""
+    if part.operation == "number":
+        return part.value, None
+    if part.operation == "negative":
+        weight, rest = _split(part.operands[0])
+        return -weight, rest
+    if part.operation == "multiply" and part.operands[0].operation == "number":
+        rest = part.operands[1:]
+        return part.operands[0].value, rest[0] if len(rest) == 1 else made("multiply", *rest)
+    return 1.0, part
+
+
 def is_held(e: Expression) -> bool:
     """Return whether a function that is linear between knots is the number itself between two (or
     at one)."""
@@ -319,9 +503,9 @@ def _note_on_ends(encodings, stage, to):
             ends[int(stage.column[v])] = found.knots[[0, -1]].tolist()
     listed = [
         to.cell(cell(j)) + to.words(f" in [{low:.{to.digits}g}, {high:.{to.digits}g}]")
-        for j, (low, high) in list(ends.items())[:MOST_LISTED]
+        for j, (low, high) in list(ends.items())[: to.most_listed]
     ]
-    if len(ends) > MOST_LISTED:
+    if len(ends) > to.most_listed:
         listed.append(f"{to.ellipsis} {to.words(f'({len(ends)} columns)')}")
     start = to.words("numbers beyond these ends count as the end: ")
     return [start + ", ".join(listed)] if ends else []

@@ -10,6 +10,7 @@ Python, SQL and SymPy term by term, C, ONNX and JAX in arrays of all terms of on
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -35,6 +36,24 @@ if TYPE_CHECKING:
     from ..features import FeatureBlock, FeatureSet, Term
 
 
+class Encodings(Mapping[int, "Expression"]):
+    """{v: encoding v as an expression}, each made at its first look-up."""
+
+    def __init__(self, stage: ColumnStage, used: list[int]):
+        self._stage, self._used, self._made = stage, used, dict[int, "Expression"]()
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._used)
+
+    def __getitem__(self, v: int) -> Expression:
+        if v not in self._made:
+            self._made[v] = self._stage.expression(v)
+        return self._made[v]
+
+
 @dataclass(frozen=True, eq=False)
 class WrittenModel:
     """A model, or its largest terms, to be written in another language.
@@ -47,23 +66,44 @@ class WrittenModel:
         The coefficients of the terms that are written.
     n_left_out : int
         The number of terms that are not written.
+    size_of_all : ndarray of shape (n_outputs,), or None where all terms are written
+        The sum of the sizes |coef| sup|phi| of all terms of the model.
     """
 
     model: Expansion
     features: FeatureSet
     coef: np.ndarray
     n_left_out: int
+    size_of_all: np.ndarray | None = None
 
     @classmethod
     def from_model(cls, model: Expansion, n_terms: int | None = None) -> Self:
         """Return the n_terms largest terms of a model, by |coef| sup|phi|, to be written; None: all
         terms."""
         model = model.to_give_away
-        features, coef = model.features, np.atleast_2d(model.coef)
-        if n_terms is None or n_terms >= len(features):
-            return cls(model, features, coef, 0)
-        largest = np.sort(_largest_first(term_sizes(features, coef))[:n_terms])
-        return cls(model, features.take(largest), coef[:, largest], len(features) - n_terms)
+        whole = cls(model, model.features, np.atleast_2d(model.coef), 0)
+        return whole if n_terms is None else whole.largest(n_terms)
+
+    def largest(self, n_terms: int, *, of_each: bool = False) -> WrittenModel:
+        """Return the n_terms largest of these terms, to be written; of_each : of each output."""
+        sizes = self._sizes if of_each else self._sizes.max(axis=0, initial=0.0)[None]
+        largest = np.unique(np.argsort(-sizes, axis=1, kind="stable")[:, :n_terms])
+        if len(largest) == len(self.features):
+            return self
+        features, coef = self.features.take(largest), self.coef[:, largest]
+        n_left_out = self.n_left_out + len(self.features) - len(largest)
+        return WrittenModel(self.model, features, coef, n_left_out, self._size_of_all)
+
+    @cached_property
+    def _size_of_all(self):
+        """The sum of the sizes of all terms of the model, (n_outputs,)."""
+        return self._sizes.sum(axis=1) if self.size_of_all is None else self.size_of_all
+
+    def share_left_out(self, k: int, size: float) -> float:
+        """Return what terms are of all terms of output k, by their sizes, but for some; size : the
+        sum of their sizes."""
+        whole = self._size_of_all[k]
+        return float(np.clip(1 - size / whole, 0.0, 1.0)) if 0 < whole < np.inf else 0.0
 
     @property
     def intercept(self) -> np.ndarray:
@@ -113,13 +153,13 @@ class WrittenModel:
     # -- term by term, for formulas, Python and SQL
 
     @cached_property
-    def encodings(self) -> dict[int, Expression] | None:
-        """{v: encoding v as an expression} for `used_encodings`; None if all encodings are the
-        columns as they are."""
+    def encodings(self) -> Encodings | None:
+        """The encodings `used_encodings` as expressions; None if all are the columns as they
+        are."""
         stage = self.features.stage
         if stage is None or stage.is_identity:
             return None
-        return {v: stage.expression(v) for v in self.used_encodings.tolist()}
+        return Encodings(stage, self.used_encodings.tolist())
 
     @cached_property
     def _sizes(self):
@@ -238,4 +278,4 @@ class TermGroup(NamedTuple):
 def title(written: WrittenModel) -> str:
     """Return a sentence for the top of the code, which describes the model."""
     left = f", without its {written.n_left_out} smallest terms" if written.n_left_out else ""
-    return f"{written.model!r}{left}, as code."
+    return f"{' '.join(repr(written.model).split())}{left}, as code."

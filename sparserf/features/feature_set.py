@@ -339,6 +339,13 @@ class FeatureSet:
         return self if stage is self.stage else self.staged(stage)
 
     @property
+    def n_numbers(self) -> int:
+        """How many numbers a file holds of the features, and of the encodings that they see: see
+        `SparseModel.size`."""
+        of_encodings = 0 if self.stage is None else self.stage.n_numbers(self.inputs_seen)
+        return sum(block.n_numbers for block in self.blocks) + of_encodings
+
+    @property
     def columns_seen(self) -> np.ndarray:
         """A mask of the columns of X that some feature depends on, (n_features_in,)."""
         inputs = self.inputs_seen

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from .._base.floats import as_ieee, methods_as_ieee
+from .._base.screen import folded, glued
 from ..calculus.methods import CalculusMethods
 from ..expansion.outputs import describe_limits
 from ..explain.methods import ExplainMethods
@@ -57,6 +58,12 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
         set to them. None: no limit. With the link "log" they are the logarithms of the limits of
         predictions. Whatever explains a model by its terms, such as `shapley`, `importances`,
         `effects` and `summary`, is about f before it is limited.
+    size : int
+        How many numbers predictions are computed from: those in the file that depend on the data,
+        but for zeros. They are the coefficients and intercepts; the weights, thresholds and columns
+        of terms; and what defines the encodings that terms see, such as centres, units and
+        quantiles. Names and levels are not counted, nor how the fit went and the `ranges`. A leaf
+        of a tree has three: a column, a threshold and a value.
     ranges : mapping of int to (float, float)
         The least and the largest number that training rows of positive weight have in each column
         of numbers that terms see, {index: (least, largest)}; an entry that CSR rows do not store is
@@ -76,9 +83,12 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
         about = (
-            f"{kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r}"
+            f"{kind}, {len(self.features)} terms, {self.size} numbers, "
+            f"{self.n_features_in} inputs, loss={self.loss!r}"
         )
-        return f"SparseModel({', '.join(filter(None, [about, describe_limits(self)]))})"
+        limits = glued(describe_limits(self))
+        start = "SparseModel("
+        return folded(f"{start}{', '.join(filter(None, [about, limits]))})", hanging=len(start))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file; `load` reads it back to the same predictions, bit for bit.

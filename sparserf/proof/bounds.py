@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base.checks import check_real
 from .._base.deadline import check_time_limit, limits_time, share_of_time
+from .._base.screen import folded, short_name
 from .._base.threads import single_threaded_blas
 from ..expansion.box import Box, read_box
 from ..expansion.outputs import function_names, of_output
@@ -81,18 +82,17 @@ class Bounds:
             f"  near the least:   {describe_row(self.at_least)}",
             f"  near the largest: {describe_row(self.at_largest)}",
         ]
-        return "\n".join([*lines, f"  {self.n_boxes:,} boxes"])
+        return folded("\n".join([*lines, f"  {self.n_boxes:,} boxes"]), 4)
 
     __repr__ = __str__
 
 
 def describe_row(row: dict[str | int, Any]) -> str:
     """Return a row as text, at most some of its cells."""
+    named = ((f"x{key}" if isinstance(key, int) else short_name(key), row[key]) for key in row)
     cells = [
-        f"{f'x{key}' if isinstance(key, int) else key} = {cell:.4g}"
-        if isinstance(cell, float)
-        else f"{f'x{key}' if isinstance(key, int) else key} = {cell}"
-        for key, cell in row.items()
+        f"{name} = {cell:.4g}" if isinstance(cell, float) else f"{name} = {short_name(cell)}"
+        for name, cell in named
     ]
     return ", ".join(cells[:MOST_SHOWN]) + (", ..." if len(cells) > MOST_SHOWN else "")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from .._base.deadline import check_time_limit, limits_time, now, share_of_time, time_left
+from .._base.screen import folded
 from .._base.threads import single_threaded_blas
 from ..columns.places import find_column
 from ..expansion.box import read_box
@@ -97,7 +98,7 @@ class Monotonicity:
                 f"  f = {f:.6g} at {describe_row(row)}"
                 for f, row in ((pair.f_low, pair.low), (pair.f_high, pair.high))
             ]
-        return "\n".join(lines)
+        return folded("\n".join(lines), 4)
 
     __repr__ = __str__
 

@@ -155,7 +155,7 @@ def test_a_sum_of_many_is_not_deep():
 def test_formulas_to_read(models, of_frame):
     text = models["auto"].formula(n_terms=2)
     left = len(models["auto"].features) - 2
-    assert text.startswith("f = ") and f"({left} smaller terms)" in text
+    assert text.startswith("f = ") and f"({left} smaller terms, " in text
     assert "where" in models["auto"].formula()
     latex = of_frame[0].formula("latex")
     assert latex.startswith("\\begin{aligned}") and latex.endswith("\\end{aligned}")
@@ -200,7 +200,7 @@ def test_what_formulas_leave_out_is_said(models):
     few = model.coef.copy()
     few[0, 1:], few[1, 0] = 1e-14, 0.0
     model = replace(model, coef=few)
-    first, second, _ = model.formula().split("f[")[1:]
+    first, second, _ = model.formula(n_terms=None).split("f[")[1:]
     assert first.count("\n") == 3 and f"({few.shape[1] - 1} below the printed digits)" in first
     none = np.count_nonzero(few[1] == 0)
     assert (
@@ -209,7 +209,8 @@ def test_what_formulas_leave_out_is_said(models):
     )
     assert second.count("cos(") == few.shape[1] - none
     assert_same(model, run(model)["decision_function"](X), X)
-    tight = model.formula(digits=14)
+    assert f"({few.shape[1] - 1} below the printed digits)" in model.formula()
+    tight = model.formula(n_terms=None, digits=14)
     assert tight.split("f[")[1].count("e-14") == few.shape[1] - 1
 
 
@@ -217,18 +218,18 @@ def test_views_are_defined(models, of_frame):
     """A formula defines each function of a column that it uses, or says where it is defined
     exactly."""
     for model in (models["auto"], of_frame[0]):
-        text = model.formula()
+        text = model.formula(n_terms=None)
         assert ("soft(" in text) == ("soft(u, r) = " in text)
         assert ("quantiles" in text) == ('formula("python")' in text)
     frame, y = of_frame[1], np.arange(len(of_frame[1])) % 3 / 2
     of_means = srf.sparse_rf(frame, y, alpha=0.01, categorical=["many"], features="gaussian", rng=0)
-    assert "(12 of " in of_means.formula()
+    assert "(12 of " in of_means.formula(n_terms=None) and "(4 of " in of_means.formula()
 
 
 def test_soft_views_are_as_the_formula_says(models):
     """The definitions that the formula prints, computed, give the encoded columns."""
     model = models["auto"]
-    text = model.formula(digits=17)
+    text = model.formula(n_terms=None, digits=17)
 
     def soft(u, r):
         return np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))

@@ -174,7 +174,7 @@ def test_explanations_are_of_f_before_its_limits():
 
 def test_they_are_told():
     model = FITS["harfe"](lower=-0.2)
-    assert repr(model).endswith("loss='squared', predictions of at least -0.2)")
+    assert " ".join(repr(model).split()).endswith("'squared', predictions of at least -0.2)")
     assert "\npredictions of at least -0.2\n" in str(model.summary())
     assert "predictions of at most 3" in str(FITS["harfe"](upper=3).summary())
     counts = LOG_FITS["poisson"](lower=1, upper=20)

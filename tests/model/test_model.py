@@ -11,6 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf.features import LinearBlock, NeuronBlock
+from sparserf.features.blocks.boxes import BoxBlock
 
 from .models import KINDS, D, N, X, Y, arrays, check_same, fit, model, rows, through_file
 
@@ -281,3 +283,61 @@ def test_repr(kind):
     assert f"{len(model(kind).features)} terms" in text
     assert "regression" in text or "classes" in text
     assert repr(model(kind).features)
+
+
+# How large they are
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_size_is_in_the_file(kind, tmp_path):
+    """The numbers that are counted are in the file, the coefficients that are not 0 among them; no
+    copy has more, and a part of the terms no more."""
+    m = model(kind)
+    n_coefs = np.count_nonzero(m.coef) + np.size(m.intercept)
+    again = through_file(m, tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as file:
+        in_file = sum(file[name].size for name in file.files if name not in ("meta", "support"))
+    assert n_coefs + len(m.features) <= m.size <= in_file
+    assert again.size == m.size == pickle.loads(pickle.dumps(m)).size
+    assert f"{m.size} numbers" in repr(m) and f"{m.size:,} numbers" in str(m.summary())
+    assert f"{m.size:,} numbers" in m._repr_html_()
+    if len(m.features):
+        first = np.arange(len(m.features) // 2)
+        half = dataclasses.replace(
+            m,
+            coef=m.coef[..., first],
+            support=m.support[first],
+            features=m.features.take(first),
+        )
+        assert half.size < m.size
+
+
+def of_features(*blocks, stage=None):
+    """Return a model of blocks of features of four columns, with coefficients of 2, 3, ..."""
+    features = srf.FeatureSet(list(blocks), D, None, stage)
+    n, info = len(features), srf.FitInfo(1, True, (0.0,), 0.0, 1, 1, 0.1)
+    return srf.SparseModel(
+        np.arange(2.0, n + 2), 0.5, np.arange(n), features, "squared", None, info
+    )
+
+
+def test_what_the_size_counts():
+    """A rule is the columns and thresholds of its conditions, a number where it holds, and its
+    coefficient; a linear function a number for each column that it sees."""
+    inf, two = np.inf, np.array([[0, 3], [1, 0]], np.int32)
+    low, high = np.array([[0.0, -inf], [1.5, -inf]]), np.array([[2.0, 7.0], [inf, inf]])
+    rules = BoxBlock(1.0, two, low, high, np.array([1.0, 2.5]))
+    # coefficients, intercept; columns 0, 3 and 1; thresholds 0, 2, 7 and 1.5; one height
+    assert of_features(rules).size == 2 + 1 + 3 + 4 + 1
+    columns = LinearBlock(1.0, np.ones((3, 1)), np.array([[0], [1], [3]], np.int32))
+    assert of_features(columns).size == 3 + 1 + 3
+    dense = LinearBlock(1.0, np.array([[0.5, 0.0, 2.0, -3.0]]))
+    assert of_features(dense).size == 1 + 1 + 3
+    cosine = NeuronBlock("cos", 1.0, np.array([[0.5, 0.0, 2.0, -3.0]]), np.array([0.7]))
+    assert of_features(cosine).size == 1 + 1 + 3 + 1
+    stage = srf.drp(X, Y, alpha=0.1, scale="robust", rng=0).features.stage
+    of_encodings = of_features(dense, stage=stage).size - of_features(dense).size
+    # of each of three columns: its index, center, unit and reach
+    assert of_encodings == 3 * 4 and np.isfinite(stage.reach).all()
+    limited = dataclasses.replace(of_features(dense), lower=-1.0)
+    assert limited.size == of_features(dense).size + 1

@@ -35,6 +35,9 @@ Evaluator: TypeAlias = Callable[["Array"], "Array"]
 # A function that brings an ndarray to a device.
 Put: TypeAlias = Callable[[np.ndarray], "Array"]
 
+# The arrays of factors, of which 1 says nothing.
+FACTORS = "weights", "height"
+
 
 class FeatureBlock(ABC):
     """Features of one kind: a frozen dataclass, whose arrays have an entry or a line for each
@@ -410,6 +413,21 @@ class FeatureBlock(ABC):
         if self.inputs is None:
             written |= without_zeros({name: written[name] for name in self.by_input})
         return {f"{name}_{i}": array for name, array in written.items()}
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers a file holds of the features that depend on the data: inputs and what
+        belongs to them where features use them, without ends that are infinite, factors of 1, and
+        offsets of 0."""
+        n, values = 0, {name: getattr(self, name) for name in self.by_input}
+        for name, array in self.arrays.items():
+            is_of_input = name in values or name == "inputs"
+            entries = array[np.broadcast_to(self.is_used, array.shape)] if is_of_input else array
+            if name in FACTORS:
+                entries = entries[entries != 1]
+            is_known = np.isfinite(entries) if is_of_input else entries != 0
+            n += int(np.count_nonzero(is_known))
+        return n + (len(without_zeros(values).get("places", ())) if self.inputs is None else 0)
 
     def _stored_arrays(self):
         """Return the arrays that files have, as a new dict."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .derivatives import EncodedRows
     from .pieces import Pieces
     from .stored import StoredBlock
+    from .terms import Names
 
 # Files hold no infinite numbers: these stand for the ends of intervals that have none.
 LARGEST = float(np.finfo(np.float64).max)
@@ -270,7 +271,7 @@ class Box(Term):
                 factors.append(_at_most(encoding(v), number(high)))
         return reduce(mul, factors, number(1.0)) if factors else number(1.0)
 
-    def condition(self, names: Sequence[str], stage: ColumnStage | None) -> str | None:
+    def condition(self, names: Names, stage: ColumnStage | None) -> str | None:
         words = []
         for k, j in enumerate(self.columns.tolist()):
             own = np.flatnonzero(self.place == k)

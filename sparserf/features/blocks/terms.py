@@ -16,13 +16,15 @@ import numpy as np
 from .pieces import ROUNDING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..._base.expressions import Expression
     from ...columns.stage import ColumnStage
     from .bounds import Group
     from .pieces import Pieces
 
+# The names of the columns of X, by their indices.
+Names: TypeAlias = "Sequence[str] | Mapping[int, str]"
 # The class that bounds terms like one, what the terms of a group share, what it has of its own.
 GroupEntry: TypeAlias = "tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]"
 
@@ -88,7 +90,7 @@ class Term(ABC):
     def expression(self) -> Expression:
         """The term without its gain, as an expression of encodings."""
 
-    def condition(self, names: Sequence[str], stage: ColumnStage | None) -> str | None:
+    def condition(self, names: Names, stage: ColumnStage | None) -> str | None:
         """Return in words where the term is not 0, if it is one number there; else None.
 
         names : the names of the columns of X
