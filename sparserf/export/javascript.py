@@ -155,6 +155,8 @@ def source(written: WrittenModel, digits: int | None) -> str:
     """Return source with the functions `decision_function`, `predict` and, where there are any,
     `predict_proba`, of a row."""
     printer, model = JavaScriptPrinter(digits, written), written.model
+    # a program without terms reads the first column in other languages, to count rows
+    columns = written.columns.tolist() if len(written.used_encodings) else []
     of_cells = written.encodings or {v: None for v in written.used_encodings.tolist()}
     made = [
         f"  u[{v}] = {f'x[{v}]' if each is None else printer(each)};"
@@ -174,7 +176,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
     has_several, has_probabilities = model.coef.ndim > 1, model.loss in PROBABILISTIC
     names = ["decision_function", "predict", *["predict_proba"] * has_probabilities]
     body = [
-        *["const columns = [", *(f"  {_column(written, j)}," for j in written.columns.tolist())],
+        *["const columns = [", *(f"  {_column(written, j)}," for j in columns)],
         "];",
         f"const mayMiss = {_literal(written.stage.may_miss)};",
         READ,

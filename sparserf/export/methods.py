@@ -24,9 +24,7 @@ class ExportMethods(Expansion):
 
     def formula(
         self,
-        language: Literal[
-            "text", "latex", "python", "sql", "javascript", "sympy", "jax"
-        ] = "text",
+        language: Literal["text", "latex", "python", "sql", "javascript", "sympy", "jax"] = "text",
         n_terms: int | None = None,
         *,
         digits: int | None = None,
