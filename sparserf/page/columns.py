@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.checks import is_sparse
+from ..columns.clocks import DATES
 from ..columns.kinds import LEVEL, MISSING, NUMBER
 from ..columns.stage import LARGEST_NUMBER
 from ..expansion.terms import column_clocks, column_levels, column_names, column_values
@@ -65,7 +66,8 @@ class PageColumn:
         low, median, high = self.quantiles[[0, len(SHARES) // 2, -1]].tolist()
         if self.values is not None:
             return float(self.values[np.argmin(np.abs(self.values - median))])
-        rounded = float(f"{median:.4g}") if self.clock is None else float(round(median))
+        is_date = self.clock is not None and self.clock.kind == DATES
+        rounded = float(round(median)) if is_date else float(f"{median:.4g}")
         return min(max(rounded, low), high)
 
     @property

@@ -82,7 +82,7 @@ def errors(
                 "isShare": each.is_share,
                 "tenths": _tenths(each),
                 "columns": [
-                    {"name": column.name, "groups": _told(each, of_column)}
+                    {"at": column.place, "groups": _told(each, of_column)}
                     for column, of_column in groups
                 ],
             }

@@ -8,7 +8,7 @@ const state = { output: 0, row: [], base: [], isTypical: true };
 // A term of more columns that differ is shared out by random orders, of fewer exactly.
 const MOST_EXACT = 8, ORDERS = 16;
 // What is shown at first.
-const CELLS = 24, CURVES = 12, TERMS = 30, ADDS = 12;
+const CELLS = 24, CURVES = 12, TERMS = 30, ADDS = 12, MOST_CLASSES = 10;
 
 // ---- elements
 
@@ -53,6 +53,12 @@ function words(column, value) {
   if (column.clock === "dates") return textOfDays(value);
   if (column.clock === "times of day") return clockOf(value);
   return number(value) + (column.clock ? " d" : "");
+}
+
+// The same on an axis, where a date has no time.
+function tick(column, value) {
+  const text = words(column, value);
+  return column.clock === "dates" ? text.slice(0, 10) : text;
 }
 
 function textOfDays(days) {
@@ -260,13 +266,15 @@ function showErrors() {
   if (!questions.length) return;
   questions.forEach((each, k) => at("question").append(element("option", { value: k }, each.name)));
   at("question-choice").hidden = questions.length < 2;
-  questions[0].columns.forEach((each, k) => at("by-column").append(element("option", { value: k }, each.name)));
+  const columnAt = place => page.columns.find(column => column.at === place);
+  questions[0].columns.forEach((each, k) => at("by-column").append(element("option", { value: k }, columnAt(each.at).name)));
   const show = () => {
     const question = questions[Number(at("question").value)];
     at("tenths").replaceChildren(tenths(question));
-    const { groups } = question.columns[Number(at("by-column").value)];
+    const { at: place, groups } = question.columns[Number(at("by-column").value)];
+    const said = value => tick(columnAt(place), value);
     at("by-groups").tBodies[0].replaceChildren(...groups.map(([of, ...numbers]) => row([
-      Array.isArray(of) ? `${number(of[0])} to ${number(of[1])}` : typeof of === "number" ? number(of) : of,
+      Array.isArray(of) ? `${said(of[0])} to ${said(of[1])}` : typeof of === "number" ? said(of) : of,
       ...numbers,
     ])));
   };
@@ -363,7 +371,7 @@ function controlOf(column, k) {
   const isWhole = column.values && column.values.every(Number.isInteger);
   const slider = element("input", {
     type: "range", min: low, max: high, step: isWhole ? 1 : (high - low) / 1000, list: `marks-${k}`,
-    "aria-label": column.name, oninput: () => set(Number(slider.value)),
+    "aria-label": column.name, oninput: () => set(ofSlider(column, Number(slider.value))),
   });
   const field = element("input", { type: "text", id: `cell-${k}`, inputmode: column.clock ? "text" : "decimal", onchange: () => {
     const value = numberOf(column, field.value);
@@ -384,6 +392,12 @@ function controlOf(column, k) {
     field.value = value === null ? "" : column.clock && column.clock !== "durations" ? words(column, value) : String(Number(value.toPrecision(12)));
   };
   return { line, adds, show };
+}
+
+// The number that the place of a slider stands for: one of few digits, or a whole day.
+function ofSlider(column, value) {
+  if (column.clock === "dates") return column.marks.every(Number.isInteger) ? Math.round(value) : value;
+  return Math.min(Math.max(Number(value.toPrecision(4)), column.ends[0]), column.ends[1]);
 }
 
 // The number that a text of a cell is, undefined where it is none.
@@ -415,8 +429,9 @@ function changed(k) {
 function predictionOf(f, cells) {
   if (page.kind === "probability") {
     const p = model.probabilities(f), best = p.indexOf(Math.max(...p));
-    const shown = p.map((share, k) => [String(model.classes[k]), share, percent(share)]);
-    return element("div", {}, element("div", { class: "big" }, String(model.classOf(f))), bars(shown, { strong: best }));
+    const shown = [...p.keys()].sort((a, b) => p[b] - p[a]).slice(0, MOST_CLASSES).sort((a, b) => a - b);
+    const lines = shown.map(k => [String(model.classes[k]), p[k], percent(p[k])]);
+    return element("div", {}, element("div", { class: "big" }, String(model.classOf(f))), bars(lines, { strong: shown.indexOf(best) }));
   }
   if (page.kind === "label")
     return element("div", {}, element("div", { class: "big" }, String(model.classOf(f))), `f = ${f.map(each => number(each)).join(", ")}`);
@@ -425,7 +440,7 @@ function predictionOf(f, cells) {
   if (values.length > 1) made.append(page.outputs[state.output]);
   if (page.band) {
     const [low, high] = intervalOf(values[0], cells);
-    made.append(element("div", { id: "band", "data-low": low, "data-high": high }, `${number(low)} to ${number(high)}: ${page.band.words}`));
+    made.append(element("div", { id: "band", "data-low": low, "data-high": high }, `${number(low)} to ${number(high)}, ${page.band.words}`));
   }
   return made;
 }
@@ -457,7 +472,7 @@ function showAnswer() {
     shown.push([`${rest.length} more columns`, value, signed(value)]);
   }
   const other = state.isTypical ? "the typical row" : "the row to compare with";
-  const name = page.outputs.length > 1 || page.kind !== "value" ? `f of ${page.outputs[k]}` : "f";
+  const name = page.kind !== "value" ? `f of ${page.outputs[k]}` : page.outputs.length > 1 ? page.outputs[k] : "f";
   at("adds-head").textContent = `What each column adds to ${name}, compared with ${other}`;
   at("adds").replaceChildren(shown.length ? bars(shown, { middle: true }) : `This is ${other}: change a cell.`);
   at("adds-note").textContent = `${name} is ${number(f[k])} here and ${number(from[k])} in ${other}, in ${page.unit}. `
@@ -537,8 +552,8 @@ function curveOf(column, { points, mean, low, high }, k, [bottom, top], caption)
     drawn("polygon", { class: "band", points: [...path(low[k]), ...path(high[k]).reverse()].join(" ") }),
     drawn("polyline", { class: "curve", points: path(mean[k]).join(" ") }),
     now, spot,
-    drawn("text", { x: LEFT, y: HIGH - 8 }, words(column, first)),
-    drawn("text", { x: WIDE - RIGHT, y: HIGH - 8, "text-anchor": "end" }, words(column, last)),
+    drawn("text", { x: LEFT, y: HIGH - 8 }, tick(column, first)),
+    drawn("text", { x: WIDE - RIGHT, y: HIGH - 8, "text-anchor": "end" }, tick(column, last)),
     drawn("text", { x: LEFT - 4, y: py(top) + 8, "text-anchor": "end" }, number(top, 2)),
     drawn("text", { x: LEFT - 4, y: py(bottom), "text-anchor": "end" }, number(bottom, 2)));
   let i = Math.floor(points.length / 2);
@@ -617,8 +632,8 @@ function mapOf({ columns, points, value }, k, most) {
   const { made, said } = figure(`${one.name} and ${two.name}`, `${one.name} and ${two.name} together: from ${number(Math.min(...all))} to ${number(Math.max(...all))}`, high,
     drawn("rect", { class: "axis", fill: "none", x: LEFT, y: TOP, width: WIDE - LEFT - RIGHT, height: high - TOP - BELOW - 12 }),
     ...cells,
-    ...ends(points[0]).map((value, i) => drawn("text", { x: i ? WIDE - RIGHT : LEFT, y: high - 20, "text-anchor": i ? "end" : "start" }, short(words(one, value)))),
-    ...ends(points[1]).map((value, i) => drawn("text", { x: LEFT - 4, y: i ? TOP + 10 : high - BELOW - 14, "text-anchor": "end" }, short(two.levels || two.clock ? words(two, value) : number(value, 2), 7))),
+    ...ends(points[0]).map((value, i) => drawn("text", { x: i ? WIDE - RIGHT : LEFT, y: high - 20, "text-anchor": i ? "end" : "start" }, short(tick(one, value)))),
+    ...ends(points[1]).map((value, i) => drawn("text", { x: LEFT - 4, y: i ? TOP + 10 : high - BELOW - 14, "text-anchor": "end" }, short(two.levels || two.clock ? tick(two, value) : number(value, 2), 7))),
     drawn("text", { x: (WIDE + LEFT) / 2, y: high - 6, "text-anchor": "middle" }, short(one.name)));
   tell = text => { said.textContent = text; };
   return made;
@@ -672,7 +687,7 @@ function showTermsNow(u, base) {
     const each = page.terms[i], value = phi(u);
     each.now = coef[k] * (value - phi(base));
     each.holds = value !== 0;
-    if (each.isRule && each.holds) held.push([coef[k] * value, each.words]);
+    if (each.isRule && coef[k] * value) held.push([coef[k] * value, each.words]);
   });
   held.sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
   at("rules").hidden = !page.terms.some(each => each.isRule);

@@ -171,11 +171,12 @@ class Intervals:
         (expert,) = self.experts
         weight = weight_within(self.coverage, [expert.weights])
         half = expert.scores[np.searchsorted(expert.cumulative_weights, weight) - 1]
-        words = f"for {self.coverage:.4g} of new rows"
+        words = f"the interval for {100 * self.coverage:.4g} % of new rows"
         if X is not None and y is not None:
             lower, upper = self.predict(X)
             target = check_target(y, len(lower))
-            words += f"; it holds {np.mean((lower <= target) & (target <= upper)):.3f} of the rows"
+            held = np.mean((lower <= target) & (target <= upper))
+            words += f"; it holds {100 * held:.1f} % of the rows given"
         scale = expert.scale
         of_scale = () if scale is None else (scale.model, scale.low, scale.high)
         band = Band(float(half), self.limits, words, *of_scale)
