@@ -245,7 +245,7 @@ def _level(name, levels):
                 f"got column {name!r}"
             )
         near = [[rounded, levels.index(level)] for level, rounded in in_float32(levels).items()]
-        numbers = [int(level) if isinstance(level, bool) else level for level in levels]
+        numbers = [int(x) if abs(x) <= LARGEST_EXACT and x == int(x) else float(x) for x in levels]
         return f"level({_list(numbers)}{', ' + json.dumps(near) if near else ''})"
     return f"level({_list(levels)})"
 

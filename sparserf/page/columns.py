@@ -63,7 +63,7 @@ class PageColumn:
         frequent level."""
         if self.levels is not None:
             return float(np.argmax(self.shares)) if len(self.levels) else np.nan
-        low, median, high = self.quantiles[[0, len(SHARES) // 2, -1]].tolist()
+        low, median, high = self.at((0.0, 0.5, 1.0)).tolist()
         if self.values is not None:
             return float(self.values[np.argmin(np.abs(self.values - median))])
         is_date = self.clock is not None and self.clock.kind == DATES
@@ -73,7 +73,18 @@ class PageColumn:
     @property
     def marks(self) -> list[float]:
         """The numbers at `MARKS`, those that differ."""
-        return np.unique(np.interp(MARKS, SHARES, self.quantiles)).tolist()
+        return np.unique(self.at(MARKS)).tolist()
+
+    @property
+    def drawn_ends(self) -> tuple[float, float]:
+        """The ends between which numbers are drawn: without the farthest hundredths, unless all
+        others are equal."""
+        low, high = self.at((0.01, 0.99)).tolist()
+        return (low, high) if high > low else tuple(self.at((0.0, 1.0)).tolist())
+
+    def at(self, shares: Sequence[float]) -> np.ndarray:
+        """Return the quantiles of some shares."""
+        return np.interp(shares, SHARES, self.quantiles)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw n cells as numbers."""
@@ -81,7 +92,7 @@ class PageColumn:
             if not len(self.levels):
                 return np.full(n, np.nan)
             return rng.choice(len(self.levels), n, p=self.shares).astype(np.float64)
-        drawn = np.interp(rng.random(n), SHARES, self.quantiles)
+        drawn = self.at(rng.random(n))
         if self.values is not None:
             drawn = self.values[np.abs(drawn[:, None] - self.values).argmin(axis=1)]
         if self.may_miss:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..expansion.terms import term_sizes, terms_of
-from ..explain.evaluate import encode, encoded_rows
+from ..explain.evaluate import encode, encoded_rows, subsample
 from ..explain.shapley import shapley_values
 
 if TYPE_CHECKING:
@@ -46,14 +46,16 @@ LEAST = 0.02
 
 
 class EffectRows:
-    """The effects of a model over some rows of numbers, dense.
+    """The effects of a model over some rows of numbers, dense, of which few are drawn.
 
     f is before limits, in units of the decision function.
+
+    n_rows : the number of rows over which curves are means, of the rows given
     """
 
     def __init__(self, model: Expansion, rows: np.ndarray):
-        n = max(10, min(BACKGROUND, AT_ONCE // (POINTS * rows.shape[1]), len(rows)))
-        self._model, self._rows = model, rows[:n]
+        self.n_rows = min(max(10, min(BACKGROUND, AT_ONCE // (POINTS * rows.shape[1]))), len(rows))
+        self._model, self._rows = model, subsample(rows, self.n_rows, np.random.default_rng(0))
         self._terms = list(terms_of(model.features))
         self._coef = np.atleast_2d(model.coef)
 
@@ -143,6 +145,5 @@ def points_of(column: PageColumn, most: int = POINTS, most_levels: int = MOST_LE
         return np.sort(np.argsort(-column.shares, kind="stable")[:most_levels]).astype(np.float64)
     if column.values is not None and len(column.values) <= most:
         return column.values.astype(np.float64)
-    low, high = np.interp([0.01, 0.99], np.linspace(0, 1, len(column.quantiles)), column.quantiles)
-    low, high = (low, high) if high > low else (column.quantiles[0], column.quantiles[-1])
+    low, high = column.drawn_ends
     return np.linspace(low, high, most) if high > low else np.array([low])

@@ -27,6 +27,8 @@ TENTHS = 10
 # The most columns by whose cells errors are told, and the most groups of a column.
 MOST_COLUMNS = 30
 MOST_GROUPS = 12
+# The parts of the rows by the numbers of a column.
+PARTS = 5
 # The fewest rows of a group that is told: of fewer, an error says little, and too much of a row.
 FEWEST = 10
 
@@ -161,7 +163,7 @@ def _groups(column, x):
     elif column.values is not None and len(column.values) <= MOST_GROUPS:
         groups = [(float(value), np.flatnonzero(x == value)) for value in column.values]
     else:
-        ends = np.unique(np.interp(np.linspace(0, 1, 6), np.linspace(0, 1, 65), column.quantiles))
+        ends = np.unique(column.at(np.linspace(0, 1, PARTS + 1)))
         place = np.searchsorted(ends[1:-1], x, side="right")
         place[missing] = -1
         groups = [

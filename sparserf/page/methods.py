@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._base.calls import checks_call
 from .._base.floats import methods_as_ieee
 from ..expansion import Expansion
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 class PageMethods(Expansion):
     """The method of a model that makes a page of it."""
 
+    @checks_call
     def to_html(
         self,
         path: str | PathLike[str] | None = None,
@@ -35,9 +37,10 @@ class PageMethods(Expansion):
         path : str, path or None, default None
             Where the file goes. None: no file is written.
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in), default None
-            Rows, best ones that the model has not seen, over which effects, worth and errors are
-            measured: at most 10,000, drawn with a fixed seed. None: effects and worth are those
-            over rows that are made of what the model knows of each column by itself.
+            Rows, best ones that the model has not seen, for errors, of which at most 10,000 are
+            looked at, for the worth of terms (500) and effects (100), drawn with a fixed seed.
+            None: worth and effects are those over rows that are made of what the model knows of
+            each column by itself.
         y : array of shape (n_samples,) or (n_samples, n_outputs), default None
             The targets or labels of X, for the errors.
         title : str or None, default None

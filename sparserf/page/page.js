@@ -42,7 +42,7 @@ function signed(value) {
 }
 
 function percent(share) {
-  return `${(100 * share).toFixed(1)} %`;
+  return `${(100 * share).toFixed(1)}\u00a0%`;
 }
 
 // ---- columns and cells: the number of a cell is a place of a level, -1 another level, null missing
@@ -499,9 +499,9 @@ let curves = CURVES;
 function showEffects() {
   const k = state.output;
   at("effects-note").textContent = `By how much each column moves f, in ${page.unit}, from its mean: `
-    + `the mean over ${page.rows ? "rows" : "made rows"} with the column set to each value. `
+    + `the mean over ${page.hasRows ? "rows" : "made rows"} with the column set to each value. `
     + "Pale bands hold the middle 80 % of the rows' own curves: wide where the column acts together with others. "
-    + `${page.rows ? "Grey steps are how many rows there are. " : ""}The line marks the row under “Try it”.`;
+    + `${page.hasRows ? "Grey steps are how many rows there are. " : ""}The line marks the row under “Try it”.`;
   const sorted = [...page.curves].sort((a, b) => page.columns[b.column].worth[k] - page.columns[a.column].worth[k]);
   const all = sorted.flatMap(each => [...each.mean[k], ...each.low[k], ...each.high[k]]);
   const limits = [Math.min(...all, 0), Math.max(...all, 0)];

@@ -142,6 +142,7 @@ class Intervals:
         ends = np.minimum(lower, upper), np.maximum(lower, upper)
         return np.clip(ends[0], *self.limits), np.clip(ends[1], *self.limits)
 
+    @checks_call
     def to_html(
         self,
         path: str | PathLike[str] | None = None,
@@ -161,7 +162,8 @@ class Intervals:
         ValueError, TypeError
             The intervals are of several models, as those of CV+ are; or as `SparseModel.to_html`.
         """
-        from ..page.page import Band, to_html
+        from ..page.content import Band
+        from ..page.page import to_html
 
         if len(self.experts) > 1:
             raise ValueError(

@@ -121,7 +121,9 @@ def test_hostile_names_and_levels(how):
 
 
 @pytest.mark.one_case
-@pytest.mark.parametrize("levels", [[0.1, 0.7, 2.5], [1, 2, 7], [True, False], ["a", "b", "c"]])
+@pytest.mark.parametrize(
+    "levels", [[0.1, 0.7, 2.5], [1, 2, 7], [2**60, 3, 2**61], [True, False], ["a", "b", "c"]]
+)
 def test_levels_of_any_type(levels):
     cells = np.array(levels, object)[np.arange(400) % len(levels)]
     data = np.array([cells, X[:, 0]], object).T

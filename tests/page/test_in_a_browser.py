@@ -101,7 +101,7 @@ def test_probabilities_of_classes(name, models, shown):
     page.run(f"{MOVE}('x0', 0.8)")
     row = row_of(page, 4)
     p = page.run("[...document.querySelectorAll('#prediction .value')].map(e => e.textContent)")
-    assert p == [f"{100 * share:.1f} %" for share in model.predict_proba(row)[0]]
+    assert p == [f"{100 * share:.1f}\u00a0%" for share in model.predict_proba(row)[0]]
     big = page.run("document.querySelector('.big').textContent")
     assert big == str(model.predict(row)[0])
     if name != "two classes":

@@ -153,8 +153,9 @@ def test_errors_are_those_of_the_rows(models):
 
 def test_curves_and_maps_are_means_of_the_model(models):
     model = models["auto"]
-    effects, columns = EffectRows(model, X), columns_of(model, X)
-    curve, rows = effects.curve(columns[0]), X[:100]
+    rows = X[:100]
+    effects, columns = EffectRows(model, rows), columns_of(model, X)
+    curve = effects.curve(columns[0])
     for k, point in list(enumerate(curve["points"]))[::9]:
         moved = rows.copy()
         moved[:, 0] = point
