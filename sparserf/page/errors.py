@@ -64,6 +64,10 @@ def check_y(model: Expansion, y: ArrayLike, n_rows: int) -> np.ndarray:
     labels = as_labels(y)
     if labels.shape != (n_rows,):
         raise ValueError(f"y must have shape ({n_rows},), got {labels.shape}")
+    known = set(model.classes.tolist())
+    unknown = next((label for label in labels.tolist() if label not in known), None)
+    if unknown is not None:
+        raise ValueError(f"y must hold labels that the model knows, got {unknown!r}")
     return labels
 
 
@@ -132,10 +136,11 @@ def _of_labels(model, f, y):
 
 
 def _tenths(each):
-    """Return the rows in tenths by what is said of them: [[rows, mean said, mean so, error]]."""
+    """Return the rows in tenths, or fewer parts, by what is said of them: [[rows, mean said, mean
+    so, error]]."""
     order = np.argsort(each.said, kind="stable")
-    parts = [part for part in np.array_split(order, TENTHS) if len(part)]
-    return [_told_of(each, part) for part in parts]
+    n_parts = max(1, min(TENTHS, len(order) // FEWEST))
+    return [_told_of(each, part) for part in np.array_split(order, n_parts)]
 
 
 def _told_of(each, rows):
