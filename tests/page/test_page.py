@@ -236,8 +236,8 @@ def test_arguments_are_checked(models, tmp_path):
     for labels in (np.full(len(X), "c"), np.zeros(len(X)), np.full((len(X), 2), "a")):
         with pytest.raises((ValueError, TypeError), match="y must"):
             two.to_html(tmp_path / "page.html", X, labels, **QUICK)
+    order = pd.DataFrame(X), pd.Series(Y, index=np.arange(len(Y))[::-1])
     with pytest.raises(ValueError, match="y must have its rows in the order of X"):
-        order = pd.DataFrame(X), pd.Series(Y, index=np.arange(len(Y))[::-1])
         model.to_html(tmp_path / "page.html", *order, **QUICK)
     assert not list(tmp_path.iterdir())
     text = model.to_html(tmp_path / "page.html", **QUICK)
