@@ -126,7 +126,7 @@ def made_rows(model: Expansion, columns: Sequence[PageColumn], n: int) -> np.nda
 def _of_cells(x, levels):
     """Return (quantiles, shares of levels, share of missing cells) of a column of rows."""
     there = x[~np.isnan(x)].astype(np.float64)
-    missing = 1 - len(there) / max(len(x), 1)
+    missing = float(np.isnan(x).mean())
     if levels is not None:
         count = np.bincount(there[there >= 0].astype(np.intp), minlength=max(len(levels), 1)) + 1e-9
         return np.zeros(len(SHARES)), count / count.sum(), missing

@@ -32,7 +32,7 @@ AT_ONCE = 2_000_000
 MOST_CURVES = 40
 POINTS = 40
 # The most levels of a curve, those of the largest shares.
-MOST_LEVELS = 30
+MOST_LEVELS = 16
 # The quantiles of the band.
 BAND = (0.1, 0.9)
 # The most maps of each output, the points of a side, and the rows over which they are means.
@@ -81,17 +81,21 @@ class EffectRows:
         return np.abs(self._coef) * away, (phi != 0).mean(axis=0)
 
     def curve(self, column: PageColumn) -> dict[str, Any]:
-        """Return the curve of a column: its points, and for each output the values and the band."""
+        """Return the curve of a column: its points, for each output the values and the band, and
+        the value of a missing cell, where rows have some."""
         points, j = points_of(column), column.place
-        rows = np.tile(self._rows, (len(points), 1))
-        rows[:, j] = np.repeat(points, len(self._rows))
+        cells = np.append(points, np.nan) if column.share_missing > 0 else points
+        rows = np.tile(self._rows, (len(cells), 1))
+        rows[:, j] = np.repeat(cells, len(self._rows))
         terms = [term for term in self._terms if j in term.columns]
-        f = self._sum_of(terms, rows).reshape(len(self._coef), len(points), -1)
-        base = self._sum_of(terms, self._rows).mean(axis=1)
-        mean = f.mean(axis=2) - base[:, None]
+        f = self._sum_of(terms, rows).reshape(len(self._coef), len(cells), -1)
+        f -= self._sum_of(terms, self._rows).mean(axis=1)[:, None, None]
+        mean, of_missing = np.split(f.mean(axis=2), [len(points)], axis=1)
+        f = f[:, : len(points)]
         shape = f - f.mean(axis=1, keepdims=True) + mean.mean(axis=1)[:, None, None]
         low, high = np.quantile(shape, BAND, axis=2)
-        return {"points": points.tolist(), "mean": mean, "low": low, "high": high}
+        band = {"mean": mean, "low": low, "high": high}
+        return {"points": points.tolist(), **band, "missing": of_missing[:, :1].ravel()}
 
     def map(self, one: PageColumn, two: PageColumn) -> dict[str, Any]:
         """Return what two columns do together beyond their curves: the points of both, and a matrix

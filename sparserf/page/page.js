@@ -512,7 +512,11 @@ function showEffects() {
   at("curves").replaceChildren(...fits.slice(0, curves).map(each => {
     const column = page.columns[each.column];
     const draw = column.levels ? levelsOf : curveOf;
-    return draw(column, each, k, limits, `${column.name}, ${percent(column.worth[k] / whole)}`);
+    const some = column.levels && each.points.length < column.levels.length
+      ? `, ${each.points.length} of ${column.levels.length} levels` : "";
+    const made = draw(column, each, k, limits, `${column.name}, ${percent(column.worth[k] / whole)}${some}`);
+    if (each.missing.length) made.append(element("p", { class: "note" }, `missing: ${signed(each.missing[k])}`));
+    return made;
   }));
   at("find-effect-label").hidden = page.curves.length <= CURVES;
   at("more-curves").hidden = fits.length <= curves;

@@ -161,7 +161,7 @@ def test_curves_and_maps_are_means_of_the_model(models):
         moved[:, 0] = point
         f = model.decision_function(moved) - model.decision_function(rows)
         np.testing.assert_allclose(curve["mean"][0][k], f.mean(), atol=1e-9)
-    assert (curve["low"] <= curve["high"]).all()
+    assert (curve["low"] <= curve["high"]).all() and not len(curve["missing"])
     one, two = effects.pairs(columns)[0]
     found = effects.map(columns[one], columns[two])
     value = found["value"][0]
@@ -174,6 +174,16 @@ def test_curves_and_maps_are_means_of_the_model(models):
             f[i, j] = model.decision_function(moved).mean()
     f = f - f.mean(axis=0) - f.mean(axis=1, keepdims=True) + f.mean()
     np.testing.assert_allclose(value, f, atol=1e-9)
+
+
+def test_the_effect_of_a_missing_cell(of_frame):
+    model, data = of_frame
+    rows = read_numbers(model, data[:100])
+    (column,) = [each for each in columns_of(model, rows) if each.name == "age"]
+    assert column.share_missing == data["age"][:100].isna().mean() > 0
+    f = model.decision_function(data[:100].assign(age=np.nan))
+    expected = (f - model.decision_function(data[:100])).mean()
+    assert EffectRows(model, rows).curve(column)["missing"] == pytest.approx([expected])
 
 
 def test_columns_without_rows_are_what_the_model_remembers():
