@@ -16,7 +16,7 @@ from ..columns.clocks import DATES, DURATIONS
 from ..columns.table import in_float32
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
-from .printer import Printer, angle_expression
+from .printer import Printer, angle_expression, balanced
 from .written import title
 
 if TYPE_CHECKING:
@@ -284,6 +284,9 @@ class JavaScriptPrinter(Printer):
     def listed(self, values: np.ndarray) -> str:
         """Return an array of numbers."""
         return f"[{', '.join(map(self.literal, values.tolist()))}]"
+
+    def summed(self, parts: Sequence[str]) -> str:
+        return balanced(parts)
 
     def number(self, e: Expression) -> str:
         """Return a number, in brackets where it has a sign: -- is an operation of its own."""

@@ -1,5 +1,6 @@
 """JavaScript of a model: in Node.js it gives for a row what `predict` gives."""
 
+import re
 import warnings
 
 import numpy as np
@@ -134,6 +135,20 @@ def test_levels_of_any_type(levels):
     if levels[0] == 0.1:
         rows[9:15, 0] = float(np.float32(0.1))  # .1 in single precision is the level
     assert_predicts(model, model.formula("javascript"), rows, rows.tolist())
+
+
+def test_a_sum_of_thousands_is_not_deep():
+    """Browsers have no stack for a row of 8,000 summands of both signs."""
+    rng = np.random.default_rng(0)
+    neurons = srf.RandomNeurons("relu").draw(2, 3000, rng=0)
+    how = {"n_nonzero_coefs": 2, "alpha": 1e-3, "scale": None, "rng": 0}
+    train, rows = rng.normal(size=(20, 3000)), rng.normal(size=(3, 3000))
+    model = srf.mfga(train, rng.normal(size=20), features=neurons, **how)
+    code = model.formula("javascript")
+    assert_predicts(model, code, rows, rows.tolist())
+    (terms,) = re.findall(r"^const terms = \[(.*?)^\]", code, re.M | re.S)
+    assert terms.count("u[") >= 3000
+    assert max(len(re.findall(" [+-] ", part)) for part in re.split("[()]", terms)) <= 64
 
 
 def test_counts_in_csr_rows():
