@@ -7,8 +7,10 @@ import tomllib
 from inspect import isroutine
 from pathlib import Path
 
+import pandas
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
+from sklearn.datasets import load_breast_cancer
 from sphinx.errors import ConfigError
 
 import sparserf
@@ -61,7 +63,7 @@ autosummary_context = {  # what a page of a class shows beside its docstring; al
     "shown": {
         "FeatureSet": "n_features_in, feature_names_in_, names, input_usage, take, concat, "
         "transform",
-        "Intervals": "predict",
+        "Intervals": "predict, to_html",
         "KernelModel": "predict, decision_function",
         "Loss": "value, derivative, curvature, conjugate",
         "Sums": "of, of_folds, fit, mean_loss",
@@ -140,7 +142,29 @@ def check_commits(app):
         raise ConfigError("\n".join(faults))
 
 
+def tables_of_live_pages():
+    """Yield (name, title, X, y, loss) of the models whose pages stand in the site."""
+    X = pandas.read_csv(HERE.parent / "tools" / "data" / "airfoil.csv")
+    yield "airfoil", "The noise of airfoils", X, X.pop("sound_pressure_level"), "squared"
+    tumours = load_breast_cancer(as_frame=True)
+    labels = tumours.target_names[tumours.target]
+    yield "tumours", "Tumours of the breast", tumours.data, labels, "logistic"
+
+
+def make_live_pages(app, error):
+    """Write the pages of two models beside docs/page.md, which links to them."""
+    if error is not None or app.builder.name != "html":
+        return
+    folder = Path(app.outdir) / "live"
+    folder.mkdir(exist_ok=True)
+    for name, title, X, y, loss in tables_of_live_pages():
+        n = 2 * len(X) // 3
+        model = sparserf.sparse_rf(X[:n], y[:n], loss=loss, max_terms=100, rng=0)
+        model.to_html(folder / f"{name}.html", X[n:], y[n:], title=title)
+
+
 def setup(app):
+    app.connect("build-finished", make_live_pages)
     if (HERE / "tables").exists():  # a source distribution has no records
         app.connect("builder-inited", check_commits)
     # read by browsers, no script to be loaded

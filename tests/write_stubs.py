@@ -19,6 +19,7 @@ TYPES = {
 }
 HEAD = '''"""Written by tests/write_stubs.py."""
 
+from os import PathLike
 from typing import Literal, Self
 
 import numpy as np
@@ -48,6 +49,15 @@ class _Estimator(BaseEstimator):
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> float: ...
+    def to_html(
+        self,
+        path: str | PathLike[str] | None = None,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        title: str | None = None,
+        time_limit: float | None = 2.0,
+    ) -> str: ...
 
 class _Regressor(RegressorMixin, _Estimator): ...
 

@@ -48,6 +48,8 @@ except ImportError:  # scikit-learn 1.5
 
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
@@ -108,6 +110,19 @@ class ModelEstimator(BaseEstimator):
             (n_samples,); None: 0 in all rows
         """
         return self._call_model("predict", X, offset)
+
+    def to_html(
+        self,
+        path: str | PathLike[str] | None = None,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        title: str | None = None,
+        time_limit: float | None = 2.0,
+    ) -> str:
+        """Write the model as one page for a browser: see `SparseModel.to_html`."""
+        check_is_fitted(self)
+        return self.model_.to_html(path, X, y, title=title, time_limit=time_limit)
 
     @property
     def n_iter_(self) -> int:

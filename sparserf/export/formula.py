@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..expansion import Expansion
 
-Language: TypeAlias = Literal["text", "latex", "python", "sql", "sympy", "jax"]
+Language: TypeAlias = Literal["text", "latex", "python", "sql", "javascript", "sympy", "jax"]
 
 
 def formula(
@@ -70,4 +70,5 @@ class Formula(str):
         if self.language in ("text", "latex"):
             return None
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", self)), default=0))
-        return f"{fence}{'sql' if self.language == 'sql' else 'python'}\n{self.rstrip()}\n{fence}"
+        code = self.language if self.language in ("sql", "javascript") else "python"
+        return f"{fence}{code}\n{self.rstrip()}\n{fence}"

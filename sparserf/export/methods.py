@@ -24,7 +24,7 @@ class ExportMethods(Expansion):
 
     def formula(
         self,
-        language: Literal["text", "latex", "python", "sql", "sympy", "jax"] = "text",
+        language: Literal["text", "latex", "python", "sql", "javascript", "sympy", "jax"] = "text",
         n_terms: int | Literal["auto"] | None = "auto",
         *,
         digits: int | None = None,
@@ -32,11 +32,11 @@ class ExportMethods(Expansion):
         keep: Sequence[str] = (),
     ) -> Formula:
         """Write the model out: to read, as text or LaTeX, or to run elsewhere, as Python, SQL,
-        SymPy or JAX.
+        JavaScript, SymPy or JAX.
 
         Parameters
         ----------
-        language : {"text", "latex", "python", "sql", "sympy", "jax"}, default "text"
+        language : {"text", "latex", "python", "sql", "javascript", "sympy", "jax"}, default "text"
             - "text", "latex" : a formula to read. Numbers are rounded, terms far below the printed
               digits of the largest are left out, and neither knots nor more than 12 levels are
               listed; the formula notes what is left out. Text has lines of at most 100 characters,
@@ -53,6 +53,11 @@ class ExportMethods(Expansion):
               "probability_LABEL" of each class as `predict_proba` gives it, or, with losses that
               have no probabilities, "decision_LABEL" as `decision_function` gives it, of two
               classes for the second. Numbers are in double precision.
+            - "javascript" : source that needs nothing else, for Node.js, which `require` reads, and
+              browsers, with the same functions as "python", of one row: an object {name: cell} or
+              an array of all cells. A missing cell is null or NaN; a date or time of day is a
+              number of days or text such as "2024-03-01T12:30", a duration a number of days. What a
+              row may not hold raises a TypeError.
             - "sympy" : source that defines `f`, a SymPy expression of decision values, or a list of
               one for each output, in symbols named like the columns; for rows without missing
               cells. SymPy takes minutes for encodings of many knots.

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from .._base.expressions import Expression
     from .written import WrittenModel
 
+# A sum of more entries than this is written as a sum of sums: parsers limit the depth of an
+# expression (SQLite to 1,000).
+MOST_IN_A_ROW = 64
+
 
 def float_literal(digits: int | None, value: float) -> str:
     """Return a number as the literal of a float with this many digits; None: the fewest that read
@@ -36,6 +40,15 @@ def joined(parts: Sequence[str]) -> str:
         if text
         else "0.0"
     )
+
+
+def balanced(parts: Sequence[str]) -> str:
+    """Return the sum of parts like "+ a"; if there are many, as a sum of sums in brackets, whose
+    depth is small."""
+    if len(parts) <= MOST_IN_A_ROW:
+        return joined(parts)
+    size = max(MOST_IN_A_ROW, -(-len(parts) // MOST_IN_A_ROW))
+    return balanced([f"+ ({balanced(parts[k : k + size])})" for k in range(0, len(parts), size)])
 
 
 def angle_expression(turn: float, level: float, x: str) -> str:

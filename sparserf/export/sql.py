@@ -28,7 +28,7 @@ from ..columns.table import numbers_rounded_to
 from ..expansion.outputs import two_classes
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
-from .printer import Printer, angle_expression, float_literal, joined, signed
+from .printer import Printer, angle_expression, balanced, float_literal, signed
 from .written import title
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 MONTHS = (
     f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)"
 )
-# A sum of more entries than this is written as a sum of sums: parsers limit the depth of an
-# expression (SQLite to 1,000).
-MOST_IN_A_ROW = 64
 # The most columns that a step computes.
 MOST_MADE = 750
 # The most columns that a step has: PostgreSQL allows 1,664, SQLite 2,000.
@@ -306,15 +303,6 @@ def _sum(b, c, number):
             *(signed(a, f"{number(abs(a))} * t{k}") for k, a in enumerate(c) if a),
         ]
     )
-
-
-def balanced(parts: Sequence[str]) -> str:
-    """Return the sum of parts like "+ a"; if there are many, as a sum of sums in brackets, whose
-    depth is small."""
-    if len(parts) <= MOST_IN_A_ROW:
-        return joined(parts)
-    size = max(MOST_IN_A_ROW, -(-len(parts) // MOST_IN_A_ROW))
-    return balanced([f"+ ({balanced(parts[k : k + size])})" for k in range(0, len(parts), size)])
 
 
 def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], table: str) -> str:

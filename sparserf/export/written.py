@@ -136,14 +136,14 @@ class WrittenModel:
         table = None if self.features.stage is None else self.features.stage.table
         return table is not None and table.levels[j] is not None
 
-    @property
+    @cached_property
     def levels(self) -> dict[int, Sequence[Any]]:
         """The levels of the categories that a program reads, {column: levels}, by whose places
         cells of numbers are read."""
         table = None if self.features.stage is None else self.features.stage.table
         return {j: table.levels[j] for j in self.columns.tolist() if self.is_category(j)}
 
-    @property
+    @cached_property
     def clocks(self) -> dict[int, Clock]:
         """The clocks of the columns of times that a program reads, {column: Clock}, whose cells are
         numbers of days."""

@@ -2,7 +2,7 @@
 selected features phi_j.
 
 Its fields and what it predicts are in `expansion/expansion.py`; its other methods in the
-`methods.py` of `explain/`, `proof/`, `calculus/` and `export/`, and its file in `file.py`.
+`methods.py` of `explain/`, `proof/`, `calculus/`, `export/` and `page/`, and its file in `file.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..calculus.methods import CalculusMethods
 from ..expansion.outputs import describe_limits
 from ..explain.methods import ExplainMethods
 from ..export.methods import ExportMethods
+from ..page.methods import PageMethods
 from ..proof.methods import ProofMethods
 from . import file
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @methods_as_ieee
 @dataclass(frozen=True, eq=False, repr=False)
-class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
+class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods, PageMethods):
     """A sparse expansion f(x) = intercept + sum_j coef_j phi_j(x) in selected features phi_j.
 
     It is what all algorithms and `load` return; immutable, and can be pickled.

@@ -14,7 +14,7 @@ from .._base.screen import folded, short_name
 from .._base.threads import single_threaded_blas
 from ..expansion.box import Box, read_box
 from ..expansion.outputs import function_names, of_output
-from ..expansion.terms import columns_of_encodings, terms_of
+from ..expansion.terms import columns_of_encodings, stage_of, terms_of
 from ..explain.evaluate import decision_values
 from .relaxations import TermSum
 from .search import Search
@@ -146,6 +146,8 @@ def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[lis
 
     rising : a column of numbers whose coordinate must rise with the numbers
     """
+    # the stage is made once: there may be a part for each of thousands of columns
+    model = replace(model, features=model.features.staged(stage_of(model.features)))
     column, single, constant = columns_of_encodings(model.features), [], float(model.intercept)
     for term in terms_of(model.features):
         coef = float(model.coef[term.position])

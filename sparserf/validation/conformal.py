@@ -26,6 +26,7 @@ from .folds import Dataset, draw_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
 
     from .._base.types import MatrixLike, Seed
 
@@ -140,6 +141,48 @@ class Intervals:
         # the ends of CV+ may cross where few rows lie between
         ends = np.minimum(lower, upper), np.maximum(lower, upper)
         return np.clip(ends[0], *self.limits), np.clip(ends[1], *self.limits)
+
+    @checks_call
+    def to_html(
+        self,
+        path: str | PathLike[str] | None = None,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        title: str | None = None,
+        time_limit: float | None = 2.0,
+    ) -> str:
+        """Write the model as one page for a browser, with the interval of each prediction.
+
+        Parameters and result are those of `SparseModel.to_html`. With y the page says what share of
+        the rows of X the intervals hold.
+
+        Raises
+        ------
+        ValueError, TypeError
+            The intervals are of several models, as those of CV+ are; or as `SparseModel.to_html`.
+        """
+        from ..page.content import Band
+        from ..page.page import to_html
+
+        if len(self.experts) > 1:
+            raise ValueError(
+                "to_html needs intervals of one model, as method='split' makes them, got "
+                f"{len(self.experts)} models"
+            )
+        (expert,) = self.experts
+        weight = weight_within(self.coverage, [expert.weights])
+        half = expert.scores[np.searchsorted(expert.cumulative_weights, weight) - 1]
+        words = f"the interval for {100 * self.coverage:.4g} % of new rows"
+        if X is not None and y is not None:
+            lower, upper = self.predict(X)
+            target = check_target(y, len(lower))
+            held = np.mean((lower <= target) & (target <= upper))
+            words += f"; it holds {100 * held:.1f} % of the rows given"
+        scale = expert.scale
+        of_scale = () if scale is None else (scale.model, scale.low, scale.high)
+        band = Band(float(half), self.limits, words, *of_scale)
+        return to_html(expert.model, path, X, y, title, time_limit, band)
 
     def _end(self, weight, sign, predictions):
         """Return each row's lower end, times -1, for the sign -1, or its upper end for the sign 1.
