@@ -235,8 +235,8 @@ class FoldPath(ABC):
         self.z[k] += t * change
 
     def _hessian(self, A, curvature, is_quadratic):
-        """Return Phi diag(h) Phi' of the terms A, to be changed; where h is always the same, that of
-        all terms is kept."""
+        """Return Phi diag(h) Phi' of the terms A, to be changed; where h is always the same, that
+        of all terms is kept."""
         if not is_quadratic:
             return self.values.gram(curvature, A)
         if self.gram is None:
