@@ -361,16 +361,13 @@ class Neuron(Term):
         return self.gain * np.exp(1j * (self.offset + self.sigma.phase))
 
     def parts(self, U: np.ndarray) -> np.ndarray:
-        sums = self.by_column(np.add, self.weights[:, None] * U[:, self.encodings].T)
+        sums = self.by_column(np.add, self.weights[:, None] * U.T[self.encodings])
         return np.exp(1j * sums) if self.is_product else sums
 
     def worth(self, known: np.ndarray, rest: np.ndarray) -> np.ndarray:
         if self.is_product:
             return super().worth(known, rest)
-        mean = self.sigma.mean
-        return self.gain * np.stack(
-            [mean(s, t + self.offset) for s, t in zip(known, rest, strict=True)]
-        )
+        return self.gain * self.sigma.mean(known, rest + self.offset)
 
     # ---------------------------------------------------------------- means over boxes
 
