@@ -97,9 +97,7 @@ class Effects:
         """
         levels, seen = column_levels(model), SeenTerms(model)
         is_whole = all(term.is_linear or len(term.columns) <= 2 for term in seen.terms)
-        grids = {
-            j: grid_of(column_of(X, j), n_points, levels[j]) for j in seen.columns.tolist()
-        }
+        grids = {j: grid_of(column_of(X, j), n_points, levels[j]) for j in seen.columns.tolist()}
         shares = {
             j: shares_of(column_of(X, j), grid, levels[j] is not None) for j, grid in grids.items()
         }

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 # The most columns of a product, and of a sum, for which all sets of columns are asked.
 MOST_OF_PRODUCT, MOST_OF_SUM = 8, 5
-# The most pairs of a row and a background row for which products are integrated, and all orders of a
-# sum see all of the background.
+# The most pairs of a row and a background row for which products are integrated, and for which all
+# orders of a sum see all of the background.
 MOST_PAIRS = 1_000
+# The most numbers that are computed at once along orders, few enough for the cache.
+AT_ONCE = 2**15
 # By how much quadrature may miss an integral, relative to the size of the product.
 TOLERANCE = 1e-14
 # Half the sums of the axes of the ellipses by which the error of quadrature is bounded.
@@ -101,38 +103,50 @@ class Orders:
     """
 
     def __init__(
-        self, term: Term, of_b: np.ndarray, n_permutations: int, rng: np.random.Generator, deal: bool
+        self,
+        term: Term,
+        of_b: np.ndarray,
+        n_permutations: int,
+        rng: np.random.Generator,
+        deal: bool,
     ):
         """Draw the orders; deal : whether they have parts of the background."""
-        q, n = of_b.shape
-        n_drawn = -(-n_permutations // 2)
-        parts = [of_b] * n_drawn
+        n_drawn, q = -(-n_permutations // 2), len(of_b)
+        drawn = np.stack([rng.permutation(q) for _ in range(n_drawn)])
+        orders = np.stack([drawn, drawn[:, ::-1]], axis=1).reshape(-1, q)
+        self._term, self._mean = term, of_b.mean(axis=1, keepdims=True)
+        parts = [of_b]
         if deal and not term.is_product:
-            parts = np.array_split(of_b, min(n_drawn, n), axis=1)
-        size = 2 * sum(part.shape[1] for part in parts)
-        self._term, self._plays = term, []
-        self._mean = of_b.mean(axis=1, keepdims=True)
-        for part in parts:
-            drawn = rng.permutation(q)
-            for order in (drawn, drawn[::-1]):
-                rest = _kept(term, _along(term, part[order[::-1]])[::-1])
-                if term.is_product:
-                    rest = rest - _along(term, self._mean[order[::-1]])[::-1]
-                self._plays.append((order, rest, part.shape[1] / size))
+            parts = np.array_split(of_b, min(n_drawn, of_b.shape[1]), axis=1)
+        self._plays = []
+        for part, own in zip(parts, np.array_split(orders, len(parts)), strict=True):
+            share = part.shape[1] / of_b.shape[1] / len(own)
+            self._plays.append((own, self._rest(part, own.T), share))
+
+    def _rest(self, of_b, orders):
+        """Return what worth needs of the columns that are not known yet, (q + 1, n_orders, ...)."""
+        rest = _kept(self._term, _along(self._term, of_b[orders[::-1]])[::-1])
+        if self._term.is_product:
+            rest = rest - _along(self._term, self._mean[orders[::-1]])[::-1]
+        return rest
 
     def values(self, of_x: np.ndarray) -> np.ndarray:
         total = np.zeros(of_x.shape)
-        for order, rest, share in self._plays:
-            worth = self._term.worth(_along(self._term, of_x[order]), rest)
-            total[order] += share * np.diff(worth, axis=0)
+        for orders, rest, share in self._plays:
+            step = max(1, AT_ONCE // orders.size)
+            for start in range(0, of_x.shape[1], step):
+                part = slice(start, start + step)
+                worth = self._term.worth(_along(self._term, of_x[:, part][orders.T]), rest)
+                for order, added in zip(orders, np.diff(worth, axis=0).swapaxes(0, 1), strict=True):
+                    total[order, part] += share * added
         if self._term.is_product:
             total += (self._term.constant * integrated(of_x, self._mean)).real
         return total
 
 
 def integrated(z: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Return the Shapley values of the product of factors z, against the factors `base`, (n_factors,
-    n_pairs).
+    """Return the Shapley values of the product of factors z against the factors `base`, of shape
+    (n_factors, n_pairs).
 
     The value of factor j is the integral over t in [0, 1] of (z_j - base_j) prod_{k != j} (t z_k +
     (1 - t) base_k), a polynomial (Owen, 1972), by Gauss-Legendre quadrature.
@@ -189,13 +203,13 @@ def shares(q: int) -> np.ndarray:
 
 def _kept(term, rest):
     """Return what the worth of sets needs of the background: of a product, the mean over it."""
-    return rest.mean(axis=1, keepdims=True) if term.is_product else rest
+    return rest.mean(axis=-1, keepdims=True) if term.is_product else rest
 
 
 def _of_sets(term, parts):
     """Return the parts of the columns in each set, combined, (2^q, n_rows); the bits of the index
     of a set say which columns it has."""
-    made = np.full((2 ** len(parts), parts.shape[1]), term.combine.identity, parts.dtype)
+    made = np.full((2 ** len(parts), *parts.shape[1:]), term.combine.identity, parts.dtype)
     for k, part in enumerate(parts):
         term.combine(made[: 2**k], part, out=made[2**k : 2 ** (k + 1)])
     return made

@@ -29,9 +29,9 @@ class ExplainMethods(Expansion):
         Parameters
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in), default None
-            Rows over which `importances` measures the inputs: 300 of them, drawn by rng. None: inputs are only named, since
-            how much each of them matters depends on rows; terms have their sizes ``|coef|
-            sup|phi|`` in either case.
+            Rows over which `importances` measures the inputs, at most 300 of them, drawn by rng.
+            None: inputs are only named, since how much each of them matters depends on rows; terms
+            have their sizes ``|coef| sup|phi|`` in either case.
         n_terms : int, default 10
             The number of the largest terms to show, at least 0.
         rng : None, int or numpy.random.Generator, default 0
@@ -88,7 +88,7 @@ class ExplainMethods(Expansion):
         *,
         n_rows: int = 300,
         n_background: int | None = 100,
-        n_permutations: int = 8,
+        n_permutations: int = 4,
         rng: Seed = 0,
         output: object = None,
     ) -> Importances:
@@ -109,7 +109,7 @@ class ExplainMethods(Expansion):
         n_rows : int, default 300
             The most rows of X that are used, at least 2, drawn by rng.
         n_background : int or None, default 100
-        n_permutations : int, default 8
+        n_permutations : int, default 4
             As in `shapley`.
         rng : None, int or numpy.random.Generator, default 0
             Seed of all that is random, the rows too. 0: the same at each call.
@@ -156,9 +156,7 @@ class ExplainMethods(Expansion):
         """
         from .importances import importances
 
-        return importances(
-            self, X, background, n_rows, n_background, n_permutations, rng, output
-        )
+        return importances(self, X, background, n_rows, n_background, n_permutations, rng, output)
 
     @overload
     def shapley(
@@ -167,7 +165,7 @@ class ExplainMethods(Expansion):
         background: MatrixLike | None = None,
         *,
         n_background: int | None = 100,
-        n_permutations: int = 8,
+        n_permutations: int = 4,
         return_std: Literal[False] = False,
         rng: Seed = 0,
     ) -> np.ndarray: ...
@@ -179,7 +177,7 @@ class ExplainMethods(Expansion):
         background: MatrixLike | None = None,
         *,
         n_background: int | None = 100,
-        n_permutations: int = 8,
+        n_permutations: int = 4,
         return_std: Literal[True],
         rng: Seed = 0,
     ) -> tuple[np.ndarray, np.ndarray]: ...
@@ -190,7 +188,7 @@ class ExplainMethods(Expansion):
         background: MatrixLike | None = None,
         *,
         n_background: int | None = 100,
-        n_permutations: int = 8,
+        n_permutations: int = 4,
         return_std: bool = False,
         rng: Seed = 0,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -208,7 +206,7 @@ class ExplainMethods(Expansion):
             Rows that represent the distribution of X. None: X itself.
         n_background : int or None, default 100
             The most background rows that are used, drawn by rng. None: all.
-        n_permutations : int, default 8
+        n_permutations : int, default 4
             The number of orders, at least 2, that are drawn for each term of many inputs.
         return_std : bool, default False
             Whether standard errors are returned, too.
@@ -236,12 +234,13 @@ class ExplainMethods(Expansion):
         -----
         The values of f are the sums of the values of its terms; the value of a term is 0 for an
         input on which it does not depend. The values of linear terms, of products of up to eight
-        inputs (rules, cosines, bumps, and `Taylor`) and of other neurons of up to five are exact for
-        these background rows. Of other products they are exact where there are few rows: up to
+        inputs (rules, cosines, bumps, and `Taylor`) and of other neurons of up to five are exact
+        for these background rows. Of other products they are exact where there are few rows: up to
         1,000 pairs of a row and a background row. For the rest random orders of the inputs are
         drawn, in pairs of one and its reverse. Of a product only what comes from dependence among
         the background's inputs is sampled, since the part of independent inputs is an integral of a
-        polynomial.
+        polynomial; of "tanh", "relu" and "sign" all is, and each pair of orders has its own part of
+        the background where rows are many: ask for more orders there, and for standard errors.
 
         The mean over background rows is not taken anew for each row: exp(i w'x) is a product over
         inputs, and so are bumps and rules, so that one number for each set of inputs says all about

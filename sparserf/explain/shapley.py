@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 # The default number of background rows, as in shap (`maskers.Independent`).
 BACKGROUND = 100
 # The default number of random orders of the columns of a term of many columns.
-ORDERS = 8
+ORDERS = 4
 # The parts of the background by which standard errors are told.
 PARTS = 8
 # The rows that are explained at once: few enough for the cache.
-STEP = 256
+STEP = 300
 
 
 def shapley(

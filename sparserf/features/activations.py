@@ -119,12 +119,12 @@ class ActivationFunction(ABC):
 
     def mean(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         """Return the mean of sigma(s + t) over t, for each s, on each line of both: arrays of shape
-        (n_lines, n) and (n_lines, n_background)."""
-        made, (n_lines, m) = np.empty(s.shape), t.shape
-        step, weight = max(1, AT_ONCE // (n_lines * m)), np.full(m, 1 / m)
-        for start in range(0, s.shape[1], step):
+        (..., n) and (..., n_background)."""
+        made, m = np.empty(s.shape), t.shape[-1]
+        step, weight = max(1, AT_ONCE // t.size), np.full(m, 1 / m)
+        for start in range(0, s.shape[-1], step):
             part = slice(start, start + step)
-            made[:, part] = self.value(s[:, part, None] + t[:, None]) @ weight
+            made[..., part] = self.value(s[..., part, None] + t[..., None, :]) @ weight
         return made
 
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:

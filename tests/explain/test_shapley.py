@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.explain import games
 from sparserf.expansion.terms import terms_of
+from sparserf.explain import games
 
 from ..fitted_models import FITS, X
 
@@ -33,7 +33,7 @@ def brute(f, rows, background):
     return (total / len(orders)).squeeze()
 
 
-# How games are played: all sets; integrals for products, many orders for sums; few orders dealt out.
+# How games are played: all sets; where pairs are few, integrals of products; orders.
 WAYS = {
     "all sets": {"MOST_OF_PRODUCT": 10, "MOST_OF_SUM": 10},
     "few pairs": {"MOST_OF_PRODUCT": 1, "MOST_OF_SUM": 1, "MOST_PAIRS": 10**6},
@@ -117,8 +117,7 @@ def test_the_background_is_drawn_by_the_seed(of_frame):
     whole = model.decision_function(data).mean()
     assert abs(model.decision_function(data[:1]) - every.sum() - whole) < 1e-10
     assert 1e-9 < abs(mean - whole) < 4 * model.decision_function(data).std() / 100**0.5
-    parts = [data[k : k + 100] for k in range(0, 500, 100)]
-    reads = srf.Chunks(lambda: iter(parts), shape=data.shape)
+    reads = srf.Chunks(lambda start, stop: data[start:stop], shape=data.shape, block_rows=100)
     assert values.tobytes() == model.shapley(data[:1], reads).tobytes()
 
 

@@ -112,7 +112,7 @@ class Term(ABC):
 
     @property
     def combine(self) -> np.ufunc:
-        """The function that combines the parts of columns: np.multiply of a product, else np.add."""
+        """What combines the parts of columns: np.multiply where the term is a product, else np.add."""
         return np.multiply if self.is_product else np.add
 
     @property
@@ -135,14 +135,14 @@ class Term(ABC):
         return combine.reduceat(values[order], first, axis=0)
 
     def worth(self, known: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """Return the means of the term over background rows, (n_sets, n_rows), where the columns of
+        """Return the means of the term over background rows, (..., n_rows), where the columns of
         some sets are known.
 
-        known : the parts of the columns in each set, combined, in the rows, (n_sets, n_rows)
-        rest : those of all other columns, in the background rows, (n_sets, n_background); of a
-            product their means over these rows, (n_sets, 1), say as much
+        known : the parts of the columns in each set, combined, in the rows, (..., n_rows)
+        rest : those of all other columns, in the background rows, (..., n_background); of a product
+            their means over these rows, (..., 1), say as much
         """
-        return (self.constant * rest.mean(axis=1, keepdims=True) * known).real
+        return (self.constant * rest.mean(axis=-1, keepdims=True) * known).real
 
     def at(self, known: np.ndarray) -> np.ndarray:
         """Return the term where the parts of all its columns, combined, are some numbers."""
