@@ -33,6 +33,9 @@ MOST_OF_PRODUCT, MOST_OF_SUM = 8, 5
 MOST_PAIRS = 1_000
 # The most numbers that are computed at once along orders, few enough for the cache.
 AT_ONCE = 2**15
+# The most products at nodes that are kept at once; and the fewest rows or pairs at once, for which
+# a step to the next column takes longer than what it computes.
+MOST_AT_NODES, FEWEST = 2**19, 32
 # By how much quadrature may miss an integral, relative to the size of the product.
 TOLERANCE = 1e-14
 # Half the sums of the axes of the ellipses by which the error of quadrature is bounded.
@@ -121,19 +124,22 @@ class Orders:
         self._plays = []
         for part, own in zip(parts, np.array_split(orders, len(parts)), strict=True):
             share = part.shape[1] / of_b.shape[1] / len(own)
-            self._plays.append((own, self._rest(part, own.T), share))
+            rest = np.stack([self._rest(part[order]) for order in own], axis=1)
+            self._plays.append((own, rest, share))
 
-    def _rest(self, of_b, orders):
-        """Return what worth needs of the columns that are not known yet, (q + 1, n_orders, ...)."""
-        rest = _kept(self._term, _along(self._term, of_b[orders[::-1]])[::-1])
+    def _rest(self, of_b):
+        """Return what worth needs of the columns that are not known yet, (q + 1, ...), from their
+        parts in an order."""
+        rest = _kept(self._term, _along(self._term, of_b[::-1])[::-1])
         if self._term.is_product:
-            rest = rest - _along(self._term, self._mean[orders[::-1]])[::-1]
+            mean = of_b.mean(axis=1, keepdims=True)
+            rest = rest - _along(self._term, mean[::-1])[::-1]
         return rest
 
     def values(self, of_x: np.ndarray) -> np.ndarray:
         total = np.zeros(of_x.shape)
         for orders, rest, share in self._plays:
-            step = max(1, AT_ONCE // orders.size)
+            step = max(FEWEST, AT_ONCE // orders.size)
             for start in range(0, of_x.shape[1], step):
                 part = slice(start, start + step)
                 worth = self._term.worth(_along(self._term, of_x[:, part][orders.T]), rest)
@@ -155,15 +161,20 @@ def integrated(z: np.ndarray, base: np.ndarray) -> np.ndarray:
     """
     moved = z - base
     node, weight = _rule(z, base, moved)
-    node, weight, shape = node[:, None], weight.astype(moved.dtype), (len(node), moved.shape[1])
-    before, product = np.empty((len(z), *shape), moved.dtype), np.ones(shape, moved.dtype)
-    for k in range(len(z)):
-        before[k] = product
-        product *= base[k] + node * moved[k]
-    values, product = np.empty_like(moved), np.ones(shape, moved.dtype)
-    for k in reversed(range(len(z))):
-        values[k] = weight @ (before[k] * product)
-        product *= base[k] + node * moved[k]
+    node, weight, values = node[:, None], weight.astype(moved.dtype), np.empty_like(moved)
+    step = max(FEWEST, MOST_AT_NODES // (len(z) * len(node)))
+    for start in range(0, moved.shape[1], step):
+        part = slice(start, start + step)
+        first, away = base[:, part] if base.shape[1] > 1 else base, moved[:, part]
+        before = np.empty((len(z), len(node), away.shape[1]), moved.dtype)
+        product = np.ones_like(before[0])
+        for k in range(len(z)):
+            before[k] = product
+            product *= first[k] + node * away[k]
+        product = np.ones_like(product)
+        for k in reversed(range(len(z))):
+            values[k, part] = weight @ (before[k] * product)
+            product *= first[k] + node * away[k]
     return moved * values
 
 

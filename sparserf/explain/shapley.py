@@ -28,8 +28,8 @@ BACKGROUND = 100
 ORDERS = 4
 # The parts of the background by which standard errors are told.
 PARTS = 8
-# The rows that are explained at once: few enough for the cache.
-STEP = 300
+# The most rows that are explained at once, and the most encodings of them.
+STEP, MOST_ENCODED = 300, 2**21
 
 
 def shapley(
@@ -131,8 +131,9 @@ class ShapleyValues:
     def by_slices(self, X: DenseOrCSR) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield slices of the rows of numbers X, and their Shapley values, (n_outputs,
         n_columns_seen, n_rows)."""
-        for start in range(0, X.shape[0], STEP):
-            part = slice(start, min(start + STEP, X.shape[0]))
+        step = max(1, min(STEP, MOST_ENCODED // max(1, self._linear.shape[1])))
+        for start in range(0, X.shape[0], step):
+            part = slice(start, min(start + step, X.shape[0]))
             U = self._seen.encode(X[part])
             values = self._seen.by_column(self._linear, U - self._mean)
             for term, c, places, game in self._games:

@@ -362,7 +362,10 @@ class Neuron(Term):
 
     def parts(self, U: np.ndarray) -> np.ndarray:
         sums = self.by_column(np.add, self.weights[:, None] * U.T[self.encodings])
-        return np.exp(1j * sums) if self.is_product else sums
+        if not self.is_product:
+            return sums
+        is_finite = np.isfinite(sums)  # as the kernels have it, a wave is 0 where its phase is not
+        return np.where(is_finite, np.exp(1j * np.where(is_finite, sums, 0.0)), 0.0)
 
     def worth(self, known: np.ndarray, rest: np.ndarray) -> np.ndarray:
         if self.is_product:

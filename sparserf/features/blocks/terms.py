@@ -112,7 +112,7 @@ class Term(ABC):
 
     @property
     def combine(self) -> np.ufunc:
-        """What combines the parts of columns: np.multiply where the term is a product, else np.add."""
+        """What combines the parts of columns: np.multiply in a product, else np.add."""
         return np.multiply if self.is_product else np.add
 
     @property
