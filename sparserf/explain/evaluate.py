@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ..features import Term
     from ..rows import Rows
 
+# The most cells of rows that are encoded at once.
+AT_ONCE = 2**21
+
 
 def read_numbers(
     model: Expansion, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None
@@ -69,9 +72,8 @@ class SeenTerms:
         terms = [term for term in terms_of(model.features) if len(term.columns)]
         encodings = [np.zeros(0, np.intp), *(term.encodings for term in terms)]
         seen = np.unique(np.concatenate(encodings))
-        stage = stage_of(model.features).take(seen)
-        self.columns, self._column = np.unique(stage.column, return_inverse=True)
-        self._stage = replace(stage, n_columns=len(self.columns), column=self._column)
+        self._stage = stage_of(model.features).take(seen)
+        self.columns, self._column = np.unique(self._stage.column, return_inverse=True)
         self.terms = [
             replace(term, encodings=np.searchsorted(seen, term.encodings)) for term in terms
         ]
@@ -83,8 +85,12 @@ class SeenTerms:
     def encode(self, X: DenseOrCSR) -> np.ndarray:
         """Return the encodings of rows of numbers, (n_rows, n_encodings), each of them contiguous
         in memory."""
-        X = X[:, self.columns].astype(np.float64)
-        return np.asfortranarray(to_dense(self._stage.transform(X)))
+        U = np.empty((X.shape[0], len(self._stage)), order="F")
+        step = max(1, AT_ONCE // max(1, X.shape[1]))  # some encodings of CSR rows are dense
+        for start in range(0, X.shape[0], step):
+            part = slice(start, start + step)
+            U[part] = to_dense(self._stage.transform(X[part].astype(np.float64)))
+        return U
 
     def by_column(self, weights: np.ndarray, U: np.ndarray) -> np.ndarray:
         """Return the sum over the encodings of each column of weights times encodings, (n_outputs,

@@ -150,8 +150,8 @@ class ExplainMethods(Expansion):
         ... )
         >>> print(model.importances(X, n_rows=500))
                        share   |Shapley|
-        x0            68.1 %       1.027
-        x1            31.9 %      0.4809
+        x0            68.1 %       1.029
+        x1            31.9 %      0.4812
         means over 500 rows, against 100 background rows
         """
         from .importances import importances

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import sparserf as srf
+from sparserf.explain import evaluate
 
 from ..fitted_models import X
 
@@ -53,3 +54,21 @@ def test_errors_of_shares_are_the_spread_over_draws(models):
     spread = np.sqrt((shares.std(axis=0, ddof=1) ** 2).mean())
     assert 0.6 < told / spread < 1.6 and draws[0].n_rows == 60
     assert str(draws[0]).endswith("means over 60 rows, against 50 background rows")
+
+
+def test_few_rows_of_a_long_frame_are_read(of_frame, monkeypatch):
+    """Explanations of any number of rows read those that are drawn, and no others."""
+    model, data = of_frame
+    long, read, lengths = data.sample(30_000, replace=True, random_state=0), evaluate.read_rows, []
+
+    def counted(X, *about, **more):
+        lengths.append(len(X))
+        return read(X, *about, **more)
+
+    monkeypatch.setattr(evaluate, "read_rows", counted)
+    worth = model.importances(long)
+    assert lengths == [worth.n_rows] == [300] and worth.n_background == 100
+    model.shapley(long[:1], long)
+    assert lengths[1:] == [1, 100]
+    assert np.array_equal(model.summary(long).importances.share, worth.share)
+    assert max(lengths) <= 10_000

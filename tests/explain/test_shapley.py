@@ -78,8 +78,8 @@ def wide(features, n_columns=40, **arguments):
 
 @pytest.mark.parametrize("features", ["gaussian", "laplacian", srf.Taylor(2, 0.02)])
 def test_products_of_many_columns_are_integrated_exactly(features):
-    """The values of few rows are exact: no order is drawn, and those of many rows by many orders come
-    near them. They add up for far outliers, too."""
+    """The values of few rows are exact: no order is drawn, and those of many rows by many orders
+    come near them. They add up for far outliers, too."""
     model, Z = wide(features)
     rows, background = Z[:5].copy(), Z[100:150]
     rows[0], rows[1] = 1e300, 20 * rows[1]
