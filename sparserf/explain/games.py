@@ -38,7 +38,7 @@ AT_ONCE = 2**15
 MOST_AT_NODES, FEWEST = 2**19, 32
 # By how much quadrature may miss an integral, relative to the size of the product.
 TOLERANCE = 1e-14
-# Half the sums of the axes of the ellipses by which the error of quadrature is bounded.
+# The parameters rho of the Bernstein ellipses by which the error of quadrature is bounded.
 ELLIPSES = np.array([1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0])
 
 
@@ -181,11 +181,13 @@ def integrated(z: np.ndarray, base: np.ndarray) -> np.ndarray:
 def _rule(z, base, moved):
     """Return the nodes in [0, 1] and the weights of a rule whose error is below the tolerance.
 
-    On an ellipse around [0, 1], of half axes that sum to rho / 2, no factor of size 1 exceeds 1 +
-    (rho - 1 / rho) / 4 |moved|; a rule of g nodes errs by rho^(-2 g) times the product of these.
+    On a Bernstein ellipse around [0, 1], of half axes that sum to rho / 2, no factor of size 1
+    exceeds 1 + (rho - 1 / rho) / 4 |moved|; a rule of g nodes errs by rho^(-2 g) times the product
+    of these. For q factors ceil(q / 2) nodes are exact.
     """
     size = np.maximum(np.abs(z).max(axis=1), np.abs(base).max(axis=1))
     far = (np.abs(moved) / np.where(size > 0, size, 1.0)[:, None]).sum(axis=0).max()
+    far = np.nan_to_num(far, nan=np.inf)  # of factors that are not finite
     growth = (ELLIPSES - 1 / ELLIPSES) / 4 * far - np.log(TOLERANCE)
     least = np.ceil((growth / (2 * np.log(ELLIPSES))).min())
     node, weight = _gauss_legendre(int(min(least, -(-len(z) // 2))))
