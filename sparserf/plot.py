@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["effects", "input_usage", "rules"]
 
+# The most rows over which effects are computed.
+MOST_ROWS = 2_000
 # The most rows that are drawn as points.
 MOST_POINTS = 300
 # The least share of the importances of a function that is drawn.
@@ -159,7 +161,7 @@ def effects(
     ----------
     model : SparseModel
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        The rows over which effects are computed, at most 5,000 of them; each input is drawn between
+        The rows over which effects are computed, at most 2,000 of them; each input is drawn between
         its 1st and 99th percentile.
     names : sequence of str or None, default None
         The names of the columns. None: those of the data frame that the model was fitted to, or x0,
@@ -203,13 +205,13 @@ def effects(
     Notes
     -----
     R^2 of an approximation, and the sizes of its surfaces, are cross-fitted: computed on each half
-    of the rows by a fit to the other half. The up to 64 inputs of the largest shares have curves,
+    of the rows by a fit to the other half. The up to 32 inputs of the largest shares have curves,
     and pairs are sought among the first 14 that some term sees together. Of a category of more than
     24 levels, in a pair 12, the most frequent have a value each, and all others share one. A band
     shows by how much an effect varies with the rows of the fit. It is no confidence interval:
     models of all folds but one share most of their rows, and all may err alike. Time is that of
-    `SparseModel.importances`, and for the model and each of models O(n p^2 + p^3) for p values in
-    all functions, at most 2,000 and mostly some hundreds.
+    `SparseModel.importances`, and for the model and each of models O(n p^2 + p^3) for n rows and p
+    values in all functions, at most 1,200 and mostly some hundreds.
 
     Examples
     --------
@@ -233,7 +235,7 @@ def effects(
     importances, ordered = of_one.importances(X), _ordered_columns(model, X)
 
     def parts_of(one):
-        rows = read_numbers(one, X, 5_000, np.random.default_rng(0))
+        rows = read_numbers(one, X, MOST_ROWS, np.random.default_rng(0))
         return Effects.from_model(
             of_output(one, output), rows, importances.share, n_points, n_panels, ordered
         )

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..expansion.terms import column_levels, terms_of
-from .evaluate import decision_values, subsample
+from ..expansion.terms import column_levels
+from .evaluate import SeenTerms, column_of, side_by_side, subsample
+from .shapley import partial_dependence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from .._base.types import DenseOrCSR
     from ..expansion import Expansion
 
 # The number of knots of a function of one input.
@@ -36,11 +38,11 @@ LEVELS = 24
 # The same in functions of two inputs.
 LEVELS_OF_TWO = 12
 # The most inputs that have a function.
-MOST_INPUTS = 64
+MOST_INPUTS = 32
 # The most important inputs among which pairs are sought.
 MOST_PAIRED = 14
 # The most values of all functions together.
-MOST_VALUES = 2_000
+MOST_VALUES = 1_200
 # The ridge penalty of functions of one and of two inputs, in rows: a value is fitted as if RIDGE
 # more rows had the partial dependence as their value, or 0 in functions of two.
 RIDGE = {1: 3.0, 2: 3.0}
@@ -146,7 +148,7 @@ class AdditiveApproximation:
 
     def __init__(
         self,
-        X: np.ndarray,
+        columns: dict[int, np.ndarray],
         f: np.ndarray,
         axes: dict[int, Axis],
         prior: dict[int, np.ndarray],
@@ -156,21 +158,33 @@ class AdditiveApproximation:
         """Fit the functions of one input of all axes, and the functions of the best n_pairs of some
         candidates.
 
+        columns : {column: its numbers in the rows}
         prior : {column: values at its knots, and where it is missing, towards which the penalty
             draws its function}
         """
-        self._X, self.axes, f, ones = X, axes, f - f.mean(), [(j,) for j in axes]
+        self._columns, self.axes, self._n, f = columns, axes, len(f), f - f.mean()
+        self._in_rows: dict[tuple[int, ...], np.ndarray] = {}  # the bases in the rows
+        ones: list[tuple[int, ...]] = [(j,) for j in axes]
         self._prior = {
-            (j,): values - self._at_rows((j,), values).mean() for j, values in prior.items()
+            (j,): values - (self._basis_in_rows((j,)) @ values).mean()
+            for j, values in prior.items()
         }
-        solution = self._fit(ones, f, np.arange(len(X)))
-        rest = f - sum(self._at_rows(part, values) for part, values in solution.items())
+        solution = self._solve(ones, *self._equations(ones, f, np.arange(self._n)))
+        rest = f - sum(self._basis_in_rows(part) @ values for part, values in solution.items())
         self.pairs: list[tuple[int, ...]] = self._best_pairs(candidates, rest, n_pairs)
-        parts = ones + self.pairs
-        self.values: dict[tuple[int, ...], np.ndarray] = self._purify(
-            self._fit(parts, f, np.arange(len(X)))
-        )
-        self.at_rows: dict[tuple[int, ...], np.ndarray] = self._cross_fit(parts, f)
+        parts, order = ones + self.pairs, np.random.default_rng(0).permutation(self._n)
+        halves = [half for half in np.array_split(order, 2) if len(half)]
+        equations = [self._equations(parts, f, half) for half in halves]
+        whole = (sum(each) for each in zip(*equations, strict=True))
+        self.values: dict[tuple[int, ...], np.ndarray] = self._purify(self._solve(parts, *whole))
+        self.at_rows: dict[tuple[int, ...], np.ndarray] = {
+            part: np.zeros(self._n) for part in parts
+        }
+        if len(halves) == 2:  # in each half of the rows by the fit to the other half, of mean zero
+            for of_half, there in zip(equations, halves[::-1], strict=True):
+                for part, values in self._purify(self._solve(parts, *of_half)).items():
+                    at_rows = self._basis_in_rows(part)[there] @ values
+                    self.at_rows[part][there] = at_rows - at_rows.mean()
         self.r2: float = r_squared(self.at_rows.values(), f)
 
     def at(self, part: tuple[int, ...], points: np.ndarray) -> np.ndarray:
@@ -186,28 +200,35 @@ class AdditiveApproximation:
         )
         return (one[:, :, None] * two[:, None]).reshape(len(points), -1)
 
-    def _at_rows(self, part, values, rows=slice(None)):
-        """Return a part in some rows, from its values at knots."""
-        return self._basis(part, self._X[rows][:, list(part)]) @ values
+    def _basis_in_rows(self, part):
+        """Return the basis functions of a part in the rows, computed once."""
+        if part not in self._in_rows:
+            rows = np.stack([self._columns[j] for j in part], axis=1)
+            self._in_rows[part] = self._basis(part, rows)
+        return self._in_rows[part]
 
-    def _fit(self, parts, f, rows):
-        """Fit some parts to f over some rows, by penalised least squares around the prior: return
-        {part: values at knots}."""
-        basis = [self._basis(part, self._X[rows][:, list(part)]) for part in parts]
-        H, ends = np.hstack(basis), np.cumsum([0, *(b.shape[1] for b in basis)])
-        prior = np.concatenate(
-            [
-                self._prior.get(part, np.zeros(b.shape[1]))
-                for part, b in zip(parts, basis, strict=True)
-            ]
-        )
-        G = H.T @ H
+    def _equations(self, parts, f, rows):
+        """Return what least squares need of some rows, which adds up over rows: (H'H, H'(f - H
+        prior), their number), with H the basis functions of some parts."""
+        H = np.hstack([self._basis_in_rows(part)[rows] for part in parts])
+        return H.T @ H, H.T @ (f[rows] - H @ self._prior_of(parts)), len(rows)
+
+    def _prior_of(self, parts):
+        """Return the prior of all values of some parts."""
+        nothing = {part: np.zeros(self._basis_in_rows(part).shape[1]) for part in parts}
+        return np.concatenate([(nothing | self._prior)[part] for part in parts])
+
+    def _solve(self, parts, G, slope, n):
+        """Solve penalised least squares around the prior: return {part: values at knots}."""
+        from scipy.linalg import solve
+
+        ends = np.cumsum([0, *(self._basis_in_rows(part).shape[1] for part in parts)])
+        G = G.copy()
         for part, start, end in zip(parts, ends, ends[1:], strict=False):
             R = self.axes[part[0]].roughness() if len(part) == 1 else np.zeros((0, end - start))
-            G[start:end, start:end] += RIDGE[len(part)] * np.eye(end - start) + SMOOTH * len(
-                rows
-            ) * (R.T @ R)
-        values = prior + np.linalg.solve(G, H.T @ (f[rows] - H @ prior))
+            penalty = RIDGE[len(part)] * np.eye(end - start) + SMOOTH * n * (R.T @ R)
+            G[start:end, start:end] += penalty
+        values = self._prior_of(parts) + solve(G, slope, assume_a="pos", overwrite_a=True)
         return {part: values[a:b] for part, a, b in zip(parts, ends, ends[1:], strict=False)}
 
     def _best_pairs(self, candidates, rest, n):
@@ -215,7 +236,7 @@ class AdditiveApproximation:
         the residual `rest`."""
         gains = {}
         for pair in candidates:
-            H = self._basis(pair, self._X[:, list(pair)])
+            H = self._basis_in_rows(pair)
             c, mass = H.T @ rest, H.sum(axis=0)
             # as if each row had one basis function that is not 0
             gains[pair] = float(c @ (c / (mass + RIDGE[2])))
@@ -235,7 +256,7 @@ class AdditiveApproximation:
         each value of either input, and a function of one input has mean zero over all rows.
         """
         for pair in self.pairs:
-            H = self._basis(pair, self._X[:, list(pair)])
+            H = self._basis_in_rows(pair)
             shape = [len(self.axes[j].coarse) + 1 for j in pair]
             F, mass = values[pair].reshape(shape), H.sum(axis=0).reshape(shape)
             for _ in range(20):
@@ -248,7 +269,7 @@ class AdditiveApproximation:
                     values[(j,)] = values[(j,)] + self._at_all_knots(j, mean)
             values[pair] = F.ravel()
         return {
-            part: v - self._at_rows(part, v).mean() if len(part) == 1 else v
+            part: v - (self._basis_in_rows(part) @ v).mean() if len(part) == 1 else v
             for part, v in values.items()
         }
 
@@ -258,19 +279,6 @@ class AdditiveApproximation:
         at = np.append(axis.knots, np.nan)
         return axis.hats(at, axis.coarse) @ coarse
 
-    def _cross_fit(self, parts, f):
-        """Fit the parts to each half of the rows, and return their values in the other half, where
-        each has mean zero."""
-        values = {part: np.zeros(len(f)) for part in parts}
-        order = np.random.default_rng(0).permutation(len(f))
-        for there in np.array_split(order, 2):
-            here = np.setdiff1d(order, there)
-            if len(here) and len(there):
-                for part, fitted in self._purify(self._fit(parts, f, here)).items():
-                    at_rows = self._at_rows(part, fitted, there)
-                    values[part][there] = at_rows - at_rows.mean()
-        return values
-
 
 def r_squared(parts: Iterable[np.ndarray], f: np.ndarray) -> float:
     """Return the share of the variance of f that the sum of some parts accounts for, at least 0."""
@@ -279,41 +287,32 @@ def r_squared(parts: Iterable[np.ndarray], f: np.ndarray) -> float:
 
 
 def approximate(
-    model: Expansion, X: np.ndarray, importance: np.ndarray, n_pairs: int
+    model: Expansion, X: DenseOrCSR, f: np.ndarray, importance: np.ndarray, n_pairs: int
 ) -> AdditiveApproximation:
-    """Approximate a model of one output over rows of numbers X.
+    """Approximate a model of one output over rows of numbers X, in which it is f.
 
     importance : the importance of each column. The most important columns have functions of one
         input; functions of two are sought among pairs of the most important columns on which some
         term depends together.
     """
-    levels, terms = column_levels(model), list(terms_of(model.features))
+    levels, terms = column_levels(model), SeenTerms(model).terms
     seen = sorted({j for term in terms for j in term.columns.tolist()})
-    columns = sorted(seen, key=lambda j: -importance[j])[:MOST_INPUTS]
-    paired = set(columns[:MOST_PAIRED])
+    chosen = sorted(seen, key=lambda j: -importance[j])[:MOST_INPUTS]
+    paired = set(chosen[:MOST_PAIRED])
     together = [
         sorted(paired.intersection(term.columns.tolist())) for term in terms if not term.is_linear
     ]
-    pairs = {pair for columns in together for pair in combinations(columns, 2)}
-    axes = {j: Axis.from_column(X[:, j], levels[j]) for j in sorted(columns)}
-    rows = subsample(X, BACKGROUND, np.random.default_rng(0))
-    prior = {
-        j: _partial_dependence(model, rows, j, np.append(axis.knots, np.nan), X[:, j])
+    pairs = {pair for inputs in together for pair in combinations(inputs, 2)}
+    columns = {j: column_of(X, j).astype(np.float64) for j in sorted(chosen)}
+    axes = {j: Axis.from_column(x, levels[j]) for j, x in columns.items()}
+    # Beside the knots a missing cell, if there is one: its place in functions that have none is 0.
+    points = {
+        j: np.append(axis.knots, [np.nan] * int(np.isnan(columns[j]).any()))
         for j, axis in axes.items()
     }
-    return AdditiveApproximation(
-        X, decision_values(model, X)[0], axes, prior, sorted(pairs), n_pairs
-    )
-
-
-def _partial_dependence(model, rows, j, values, x):
-    """Return the mean of f over some rows with column j set to each of some values.
-
-    The last value is NaN, a missing cell; its mean is 0 if no cell of x, column j of X, is missing.
-    """
-    may_miss = np.isnan(x).any()
-    values = values if may_miss else values[:-1]
-    changed = np.tile(rows, (len(values), 1))
-    changed[:, j] = np.repeat(values, len(rows))
-    means = decision_values(model, changed)[0].reshape(len(values), -1).mean(axis=1)
-    return means if may_miss else np.append(means, 0.0)
+    some = subsample(X, BACKGROUND, np.random.default_rng(0))
+    means = partial_dependence(model, side_by_side(points, X.shape[1]), some)
+    prior = {j: np.zeros(len(axis.knots) + 1) for j, axis in axes.items()}
+    for j, at in points.items():
+        prior[j][: len(at)] = means[j][: len(at)]
+    return AdditiveApproximation(columns, f, axes, prior, sorted(pairs), n_pairs)

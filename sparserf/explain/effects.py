@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..expansion.terms import column_levels, terms_of
+from ..expansion.terms import column_levels
 from ..rows.few_values import FewValues
 from .additive import approximate, frequent_levels, r_squared
-from .evaluate import column_of, decision_values, encode, encoded_rows, to_dense
+from .evaluate import SeenTerms, column_of, decision_values, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -95,15 +95,15 @@ class Effects:
             that have functions
         ordered : the categories whose levels stay in their order
         """
-        levels, groups = column_levels(model), groups_of(model)
-        seen = sorted(set().union(*(term.columns.tolist() for term in terms_of(model.features))))
-        grids = {j: grid_of(column_of(X, j), n_points, levels[j]) for j in seen}
+        levels, seen = column_levels(model), SeenTerms(model)
+        is_whole = all(term.is_linear or len(term.columns) <= 2 for term in seen.terms)
+        grids = {j: grid_of(column_of(X, j), n_points, levels[j]) for j in seen.columns.tolist()}
         shares = {
             j: shares_of(column_of(X, j), grid, levels[j] is not None) for j, grid in grids.items()
         }
         f = decision_values(model, X)[0]
-        if groups is None:
-            additive = approximate(model, to_dense(X), importance, n_pairs)
+        if not is_whole:
+            additive = approximate(model, X, f, importance, n_pairs)
             values = {
                 part: additive.at(part, points(grids, part))
                 for part in additive.values
@@ -111,10 +111,7 @@ class Effects:
             }
             at_rows, pairs = additive.at_rows, additive.pairs
         else:
-            values, at_rows = (
-                parts_of(model, groups, grids, shares),
-                parts_at_rows(model, X, groups, grids, shares),
-            )
+            values, at_rows = parts_of(model, X, grids, shares)
             pairs = [part for part in values if len(part) == 2]
         shown = {}
         for j, grid in grids.items():
@@ -129,12 +126,12 @@ class Effects:
             )
         for part in pairs:
             one, two = (shown[j] for j in part)
-            if groups is None:
+            if not is_whole:
                 at = points({j: grids[j][shown[j]] for j in part}, part)
                 values[part] = additive.at(part, at).reshape(len(one), len(two))
             else:
                 values[part] = values[part][np.ix_(one, two)]
-        return cls(values, grids, shares, shown, levels, X, at_rows, f, groups is not None)
+        return cls(values, grids, shares, shown, levels, X, at_rows, f, is_whole)
 
     def choose(self, importances: Importances, n_parts: int, least: float) -> list[Part]:
         """Choose at most n_parts parts to show, the ones of the largest shares, at least `least`,
@@ -237,106 +234,64 @@ class Effects:
         return near / (NEAR * (1 - beyond**2 / 2))
 
 
-def groups_of(model: Expansion) -> dict[Part, list[int]] | None:
-    """Group the terms by the inputs on which they depend: return {part: positions of terms}; None
-    if a term has no group.
-
-    A linear term is in the groups of all its inputs. Any other term of more than two inputs has no
-    group.
-    """
-    groups = {}
-    for term in terms_of(model.features):
-        inputs = term.columns.tolist()
-        if term.is_linear:
-            for j in inputs:
-                groups.setdefault((j,), []).append(term.position)
-        elif len(inputs) > 2:
-            return None
-        elif inputs:
-            groups.setdefault(tuple(inputs), []).append(term.position)
-    return groups
-
-
 def parts_of(
     model: Expansion,
-    groups: dict[Part, list[int]],
-    grids: dict[int, np.ndarray],
-    shares: dict[int, np.ndarray] | None = None,
-) -> dict[Part, np.ndarray]:
-    """Return {part: values on its grid}; the means of surfaces along either side are moved into the
-    functions of one input.
-
-    shares : {input: the weights of its points in these means}; None: all points weigh the same
-    """
-    shares = shares or {j: np.full(len(grid), 1 / len(grid)) for j, grid in grids.items()}
-    parts = {(j,): np.zeros(len(grid)) for j, grid in grids.items()}
-    every = {term.position: term for term in terms_of(model.features)}
-    for inputs, positions in groups.items():
-        at = _at(model.n_features_in, inputs, points(grids, inputs))
-        values = _sum_of_terms(model, [every[k] for k in positions], at, inputs)
-        if len(inputs) == 1:
-            parts[inputs] += values
-            continue
-        surface = values.reshape([len(grids[j]) for j in inputs])
-        curves = surface @ shares[inputs[1]], shares[inputs[0]] @ surface
-        for j, curve in zip(inputs, curves, strict=True):
-            parts[(j,)] += curve
-        parts[inputs] = surface - curves[0][:, None] - curves[1] + shares[inputs[0]] @ curves[0]
-    return {
-        part: values - shares[part[0]] @ values if len(part) == 1 else values
-        for part, values in parts.items()
-    }
-
-
-def parts_at_rows(
-    model: Expansion,
     X: DenseOrCSR,
-    groups: dict[Part, list[int]],
     grids: dict[int, np.ndarray],
     shares: dict[int, np.ndarray],
-) -> dict[Part, np.ndarray]:
-    """Return {part: values in the rows of X}, where means of surfaces, interpolated on grids, are
-    moved as in `parts_of`."""
-    every, parts = (
-        {term.position: term for term in terms_of(model.features)},
-        {(j,): np.zeros(X.shape[0]) for j in grids},
-    )
-    levels = column_levels(model)
-    for inputs, positions in groups.items():
-        terms = [every[k] for k in positions]
-        parts[inputs] = parts.get(inputs, 0.0) + _sum_of_terms(model, terms, X, inputs)
-        if len(inputs) == 2:
-            surface = _sum_of_terms(
-                model, terms, _at(model.n_features_in, inputs, points(grids, inputs)), inputs
-            )
-            surface = surface.reshape([len(grids[j]) for j in inputs])
-            for j, curve in zip(
-                inputs, (surface @ shares[inputs[1]], shares[inputs[0]] @ surface), strict=True
-            ):
-                between = np.interp(
-                    place_of(column_of(X, j), grids[j], levels[j] is not None),
-                    np.arange(len(curve)),
-                    curve,
-                )
-                parts[(j,)], parts[inputs] = parts[(j,)] + between, parts[inputs] - between
-    return parts
+) -> tuple[dict[Part, np.ndarray], dict[Part, np.ndarray]]:
+    """Return {part: its values on its grid} and {part: its values in the rows of X} of a model all
+    of whose terms are linear or of at most two inputs.
+
+    The means of surfaces along either side are moved into the functions of one input; in the rows
+    they are interpolated.
+
+    shares : {input: the weights of its points in these means}
+    """
+    sums, at_rows = _sums_of_terms(model, X, grids)
+    parts, levels = {(j,): np.zeros(len(grid)) for j, grid in grids.items()}, column_levels(model)
+    rows = {part: np.zeros(X.shape[0]) for part in parts}
+    for part, values in sums.items():
+        if len(part) == 1:
+            parts[part] += values
+            rows[part] += at_rows[part]
+            continue
+        curves = values @ shares[part[1]], shares[part[0]] @ values
+        parts[part] = values - curves[0][:, None] - curves[1] + shares[part[0]] @ curves[0]
+        rows[part] = at_rows[part]
+        for j, curve in zip(part, curves, strict=True):
+            parts[(j,)] += curve
+            place = place_of(column_of(X, j), grids[j], levels[j] is not None)
+            between = np.interp(place, np.arange(len(curve)), curve)
+            rows[(j,)], rows[part] = rows[(j,)] + between, rows[part] - between
+    for j in grids:
+        parts[(j,)] -= shares[j] @ parts[(j,)]
+    return parts, rows
 
 
-def _sum_of_terms(model, terms, X, inputs):
-    """Return the sum of some terms in rows of numbers; a linear term counts with its summand of the
-    one input of the part."""
-    linear = [term for term in terms if term.is_linear and len(inputs) == 1]
-    others = [term.position for term in terms if term not in linear]
-    total = encoded_rows(model, X).apply(model.features.take(others), model.coef[others])
-    U = encode(model, X) if linear else None
-    for term in linear:
-        total = (
-            total
-            + model.coef[term.position]
-            * term.gain
-            * term.parts(U)[term.columns.tolist().index(inputs[0])]
-        )
-    return total
+def _sums_of_terms(model, X, grids):
+    """Return {part: the sum of its terms on its grid}, and the same in the rows of X; a linear term
+    counts in the parts of all its inputs, with the summand of each."""
+    seen, coef = SeenTerms(model), np.ravel(model.coef)
+    points, U = seen.encode(side_by_side(grids, model.n_features_in)), seen.encode(X)
+    linear, on_grid, in_rows = np.zeros((1, points.shape[1])), {}, {}
+    for term in seen.terms:
+        c = coef[term.position]
+        if term.is_linear:
+            linear[:, term.encodings] += c * term.gain * term.weights
+            continue
+        part = tuple(term.columns.tolist())
+        own = [each[: len(grids[j])] for j, each in zip(part, term.parts(points), strict=True)]
+        known = own[0] if len(part) == 1 else term.combine.outer(*own)
+        on_grid[part] = on_grid.get(part, 0.0) + c * term.at(known)
+        known = term.combine.reduce(term.parts(U), axis=0)
+        in_rows[part] = in_rows.get(part, 0.0) + c * term.at(known)
+    if linear.any():
+        of_points, of_rows = seen.by_column(linear, points)[0], seen.by_column(linear, U)[0]
+        for k, j in enumerate(seen.columns.tolist()):
+            on_grid[(j,)] = on_grid.get((j,), 0.0) + of_points[k, : len(grids[j])]
+            in_rows[(j,)] = in_rows.get((j,), 0.0) + of_rows[k]
+    return on_grid, in_rows
 
 
 def points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
@@ -390,16 +345,3 @@ def shares_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
     return (np.bincount(low, 1 - part, n) + np.bincount(np.minimum(low + 1, n - 1), part, n)) / len(
         x
     )
-
-
-def _at(width, inputs, values):
-    """Return rows of some width that are zero but for the values of some inputs, in ascending
-    order: CSR, if none is NaN."""
-    if np.isnan(values).any():
-        rows = np.zeros((len(values), width))
-        rows[:, inputs] = values
-        return rows
-    from scipy.sparse import csr_array
-
-    n, k = values.shape
-    return csr_array((values.ravel(), np.tile(inputs, n), np.arange(n + 1) * k), shape=(n, width))

@@ -1,37 +1,50 @@
-"""A model evaluated at rows of X: the rows as numbers in memory, their encodings, and their
-decision values."""
+"""A model evaluated at rows of X: the rows as numbers in memory, the encodings that its terms see,
+and decision values."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._base.checks import is_sparse
 from .._base.random import draw_rows
+from ..columns.frames import is_frame, rows_of_frame
+from ..expansion.terms import stage_of, terms_of
 from ..rows import as_rows, read_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .._base.types import DenseOrCSR, MatrixLike
     from ..expansion import Expansion
+    from ..features import Term
     from ..rows import Rows
+
+# The most cells of rows that are encoded at once.
+AT_ONCE = 2**21
 
 
 def read_numbers(
     model: Expansion, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None
 ) -> DenseOrCSR:
     """Return the rows of X as numbers in memory, levels as codes; of more than `most` rows a
-    sample, drawn by rng."""
+    sample, drawn by rng. Of a frame no other rows are read."""
+    if most is not None and is_frame(X) and len(X) > most:
+        X = rows_of_frame(X, draw_rows(len(X), most, rng))
     rows = read_rows(X, model.features.stage, n_features=model.n_features_in)
     if most is None or rows.n_rows <= most:
         return rows.array()
     return rows.array(draw_rows(rows.n_rows, most, rng))
 
 
-def subsample(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
+def subsample(X: DenseOrCSR, most: int | None, rng: np.random.Generator) -> DenseOrCSR:
     """Return X, or if it has more than `most` rows a sample of `most` rows, drawn by rng, in their
     order."""
-    return X if X.shape[0] <= most else X[draw_rows(X.shape[0], most, rng)]
+    if most is None or X.shape[0] <= most:
+        return X
+    return X[draw_rows(X.shape[0], most, rng)]
 
 
 def column_of(X: DenseOrCSR, j: int) -> np.ndarray:
@@ -44,10 +57,59 @@ def to_dense(X: DenseOrCSR) -> np.ndarray:
     return (X.toarray() if is_sparse(X) else X).astype(np.float64)
 
 
-def encode(model: Expansion, X: DenseOrCSR) -> np.ndarray:
-    """Return the encodings of rows of numbers, as an array of shape (n_rows, n_encodings)."""
-    X, stage = X.astype(np.float64), model.features.stage
-    return to_dense(X if stage is None or stage.is_identity else stage.transform(X))
+class SeenTerms:
+    """The terms of a model that depend on some column, as functions of the encodings that they see,
+    alone.
+
+    terms : list of Term, whose `encodings` are places among these
+    columns : ndarray, the columns of X from which these encodings are made, ascending
+    """
+
+    terms: list[Term]
+    columns: np.ndarray
+
+    def __init__(self, model: Expansion):
+        terms = [term for term in terms_of(model.features) if len(term.columns)]
+        encodings = [np.zeros(0, np.intp), *(term.encodings for term in terms)]
+        seen = np.unique(np.concatenate(encodings))
+        self._stage = stage_of(model.features).take(seen)
+        self.columns, self._column = np.unique(self._stage.column, return_inverse=True)
+        self.terms = [
+            replace(term, encodings=np.searchsorted(seen, term.encodings)) for term in terms
+        ]
+
+    def places(self, term: Term) -> np.ndarray:
+        """Return the places among `columns` of the columns of a term."""
+        return np.searchsorted(self.columns, term.columns)
+
+    def encode(self, X: DenseOrCSR) -> np.ndarray:
+        """Return the encodings of rows of numbers, (n_rows, n_encodings), each of them contiguous
+        in memory."""
+        U = np.empty((X.shape[0], len(self._stage)), order="F")
+        step = max(1, AT_ONCE // max(1, X.shape[1]))  # some encodings of CSR rows are dense
+        for start in range(0, X.shape[0], step):
+            part = slice(start, start + step)
+            U[part] = to_dense(self._stage.transform(X[part].astype(np.float64)))
+        return U
+
+    def by_column(self, weights: np.ndarray, U: np.ndarray) -> np.ndarray:
+        """Return the sum over the encodings of each column of weights times encodings, (n_outputs,
+        n_columns, n_rows).
+
+        weights : (n_outputs, n_encodings)
+        """
+        total = np.zeros((len(weights), len(self.columns), len(U)))
+        np.add.at(total, (slice(None), self._column), weights[:, :, None] * U.T)
+        return total
+
+
+def side_by_side(points: Mapping[int, np.ndarray], n_columns: int) -> np.ndarray:
+    """Return rows of numbers whose columns hold some points each, those of no other column beside
+    them; shorter ones repeat their last point."""
+    rows = np.zeros((max((len(at) for at in points.values()), default=0), n_columns))
+    for j, at in points.items():
+        rows[:, j] = at[np.minimum(np.arange(len(rows)), len(at) - 1)]
+    return rows
 
 
 def decision_values(model: Expansion, X: DenseOrCSR) -> np.ndarray:

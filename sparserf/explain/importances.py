@@ -13,8 +13,8 @@ from .._base.floats import as_ieee
 from .._base.screen import percent, short_name
 from ..expansion.outputs import of_output
 from ..expansion.terms import column_names
-from .evaluate import encode, read_numbers
-from .shapley import background_of, shapley_values
+from .evaluate import read_numbers
+from .shapley import BACKGROUND, ORDERS, ShapleyValues, background_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from ..expansion import Expansion
 
 # The default number of rows.
-ROWS = 1_000
+ROWS = 300
 # The most inputs that are listed.
 MOST_LISTED = 20
-# The default number of random permutations of the inputs of a term of many inputs.
-ORDERS = 32
 
 
 class InputRow(NamedTuple):
@@ -56,6 +54,10 @@ class Importances:
     ----------
     share, value : ndarray of shape (n_features_in,)
         The share of each input, and the mean size of its Shapley values.
+    share_error : ndarray of shape (n_features_in,)
+        The standard error of each share: by how much it varies with the rows that are drawn.
+    n_rows, n_background : int
+        The numbers of rows over which the sizes are means, and of background rows.
     order : ndarray of shape (n_features_in,)
         The permutation of the inputs that puts the largest share first.
     rows : tuple of InputRow
@@ -67,6 +69,9 @@ class Importances:
     names: tuple[str, ...]
     share: np.ndarray
     value: np.ndarray
+    share_error: np.ndarray
+    n_rows: int
+    n_background: int
     order: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,12 +86,17 @@ class Importances:
         )
 
     def __str__(self) -> str:
-        return table([row for row in self.rows if row.value != 0])
+        return f"{table([row for row in self.rows if row.value != 0])}\n{self._of_what()}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html.page(html_table([row for row in self.rows if row.value != 0]))
+        rows = [row for row in self.rows if row.value != 0]
+        return html.page(html_table(rows), html.note(self._of_what()))
+
+    def _of_what(self):
+        """Return the line below the table: of which rows it speaks."""
+        return f"means over {self.n_rows} rows, against {self.n_background} background rows"
 
 
 def table(rows: Sequence[InputRow]) -> str:
@@ -136,25 +146,41 @@ class ImportanceSample:
         X: MatrixLike,
         background: MatrixLike | None = None,
         n_rows: int = ROWS,
+        n_background: int | None = BACKGROUND,
         rng: Seed = 0,
     ) -> Self:
-        """Draw at most n_rows rows of X, and the background where that is None."""
+        """Draw at most n_rows rows of X, and at most n_background of the background, or where that
+        is None of these rows."""
         n_rows, rng = check_integer("n_rows", n_rows, 2), check_rng(rng)
         X = read_numbers(model, X, n_rows, rng)
         if X.shape[0] == 0:
             raise ValueError("X must have at least one row, got none")
-        return cls(X, background_of(model, X, background, rng), rng)
+        return cls(X, background_of(model, X, background, n_background, rng), rng)
 
     @as_ieee
     def importances(self, model: Expansion, n_permutations: int = ORDERS) -> Importances:
         """Compute the importances of a model over these rows: of several outputs, the sums over
         them."""
-        names, B = column_names(model), encode(model, self.background)
-        phi = np.atleast_3d(shapley_values(model, self.numbers, B, n_permutations, self.rng))
-        value = np.abs(phi).mean(axis=0).sum(axis=1)
-        whole = value.sum()
-        share = value / whole if whole > 0 else np.zeros_like(value)
-        return Importances(tuple(names[j] for j in range(len(names))), share, value)
+        names, n = column_names(model), self.numbers.shape[0]
+        games = ShapleyValues(model, self.background, n, n_permutations, self.rng)
+        sizes = [np.abs(phi).sum(axis=0) for _, phi in games.by_slices(self.numbers)]
+        size = np.concatenate(sizes, axis=1)  # (n_columns_seen, n_rows)
+        mean, of_row = size.mean(axis=1), size.sum(axis=0)
+        whole = mean.sum()
+        value, share, error = np.zeros((3, model.n_features_in))
+        value[games.columns] = mean
+        if whole > 0:
+            share[games.columns] = mean / whole
+            away = size - share[games.columns, None] * of_row  # of mean 0
+            error[games.columns] = away.std(axis=1) / whole / max(n - 1, 1) ** 0.5
+        return Importances(
+            tuple(names[j] for j in range(len(names))),
+            share,
+            value,
+            error,
+            n,
+            self.background.shape[0],
+        )
 
 
 def importances(
@@ -162,6 +188,7 @@ def importances(
     X: MatrixLike,
     background: MatrixLike | None,
     n_rows: int,
+    n_background: int | None,
     n_permutations: int,
     rng: Seed,
     output: object = None,
@@ -169,6 +196,5 @@ def importances(
     """Measure how much each input matters: see `SparseModel.importances`."""
     model = model if output is None else of_output(model, output)
     n_permutations = check_integer("n_permutations", n_permutations, 2)
-    return ImportanceSample.from_rows(model, X, background, n_rows, rng).importances(
-        model, n_permutations
-    )
+    sample = ImportanceSample.from_rows(model, X, background, n_rows, n_background, rng)
+    return sample.importances(model, n_permutations)

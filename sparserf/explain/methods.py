@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from .._base.floats import methods_as_ieee
 from ..expansion import Expansion
@@ -29,9 +29,9 @@ class ExplainMethods(Expansion):
         Parameters
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in), default None
-            Rows over which `importances` measures the inputs. None: inputs are only named, since
-            how much each of them matters depends on rows; terms have their sizes ``|coef|
-            sup|phi|`` in either case.
+            Rows over which `importances` measures the inputs, at most 300 of them, drawn by rng.
+            None: inputs are only named, since how much each of them matters depends on rows; terms
+            have their sizes ``|coef| sup|phi|`` in either case.
         n_terms : int, default 10
             The number of the largest terms to show, at least 0.
         rng : None, int or numpy.random.Generator, default 0
@@ -49,7 +49,8 @@ class ExplainMethods(Expansion):
 
         Notes
         -----
-        Time O(n_terms) without X, else that of `importances`.
+        Time O(n_terms) without X, else that of `importances`. For how many rows a rule holds is
+        counted over at most 10,000 rows of X.
 
         Examples
         --------
@@ -86,8 +87,9 @@ class ExplainMethods(Expansion):
         X: MatrixLike,
         background: MatrixLike | None = None,
         *,
-        n_rows: int = 1000,
-        n_permutations: int = 32,
+        n_rows: int = 300,
+        n_background: int | None = 100,
+        n_permutations: int = 4,
         rng: Seed = 0,
         output: object = None,
     ) -> Importances:
@@ -105,9 +107,10 @@ class ExplainMethods(Expansion):
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         background : as X, or None, default None
             The background of the Shapley values, as in `shapley`.
-        n_rows : int, default 1000
+        n_rows : int, default 300
             The most rows of X that are used, at least 2, drawn by rng.
-        n_permutations : int, default 32
+        n_background : int or None, default 100
+        n_permutations : int, default 4
             As in `shapley`.
         rng : None, int or numpy.random.Generator, default 0
             Seed of all that is random, the rows too. 0: the same at each call.
@@ -117,9 +120,9 @@ class ExplainMethods(Expansion):
         Returns
         -------
         Importances
-            Prints as a table, the input of the largest share first. Its arrays `share` and `value`
-            are of shape (n_features_in,), 0 for an input that the model does not use; `order` has
-            the inputs by their shares.
+            Prints as a table, the input of the largest share first. Its arrays `share`, `value` and
+            `share_error`, the standard error of the share, are of shape (n_features_in,), 0 for an
+            input that the model does not use; `order` has the inputs by their shares.
 
         Raises
         ------
@@ -146,23 +149,50 @@ class ExplainMethods(Expansion):
         ...     alpha=1e-9,
         ...     rng=0,
         ... )
-        >>> print(model.importances(X, X))
+        >>> print(model.importances(X, n_rows=500))
                        share   |Shapley|
-        x0            68.1 %       1.027
-        x1            31.9 %      0.4809
+        x0            68.1 %       1.029
+        x1            31.9 %      0.4812
+        means over 500 rows, against 100 background rows
         """
         from .importances import importances
 
-        return importances(self, X, background, n_rows, n_permutations, rng, output)
+        return importances(self, X, background, n_rows, n_background, n_permutations, rng, output)
+
+    @overload
+    def shapley(
+        self,
+        X: MatrixLike,
+        background: MatrixLike | None = None,
+        *,
+        n_background: int | None = 100,
+        n_permutations: int = 4,
+        return_std: Literal[False] = False,
+        rng: Seed = 0,
+    ) -> np.ndarray: ...
+
+    @overload
+    def shapley(
+        self,
+        X: MatrixLike,
+        background: MatrixLike | None = None,
+        *,
+        n_background: int | None = 100,
+        n_permutations: int = 4,
+        return_std: Literal[True],
+        rng: Seed = 0,
+    ) -> tuple[np.ndarray, np.ndarray]: ...
 
     def shapley(
         self,
         X: MatrixLike,
         background: MatrixLike | None = None,
         *,
-        n_permutations: int = 32,
-        rng: Seed = None,
-    ) -> np.ndarray:
+        n_background: int | None = 100,
+        n_permutations: int = 4,
+        return_std: bool = False,
+        rng: Seed = 0,
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Compute Shapley values: how much each input of a row moves `decision_function` from its
         mean over background rows.
 
@@ -174,46 +204,57 @@ class ExplainMethods(Expansion):
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         background : as X, or None, default None
-            Rows that represent the distribution of X. None: 200 random rows of X, or all where
-            there are fewer.
-        n_permutations : int, default 32
-            The number of orders, at least 2, that are drawn for each term of more than ten inputs.
-        rng : None, int or numpy.random.Generator, default None
-            Seed of these orders, and of the rows of the background where that is None.
+            Rows that represent the distribution of X. None: X itself.
+        n_background : int or None, default 100
+            The most background rows that are used, drawn by rng. None: all.
+        n_permutations : int, default 4
+            The number of orders, at least 2, that are drawn for each term of many inputs.
+        return_std : bool, default False
+            Whether standard errors are returned, too.
+        rng : None, int or numpy.random.Generator, default 0
+            Seed of the background rows and of the orders. 0: the same at each call.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features_in), or (n_samples, n_features_in, n_outputs) for
         several outputs
-            float64. The values of a row add up to f(x) minus the mean of f over the background, but
-            for rounding. Here f is before `lower` and `upper`.
+            float64. The values of a row add up to f(x) minus the mean of f over the background rows
+            that are used, but for rounding. Here f is before `lower` and `upper`.
+        ndarray of the same shape, with return_std=True
+            The standard errors of these values, for background rows drawn from many and random
+            orders: the values of eight parts of the background, each with orders of its own, are
+            compared.
 
         Raises
         ------
         ValueError, TypeError
             X or background does not fit the model, background has no rows or is not given where X
-            is one row, or n_permutations is below 2.
+            is one row, n_permutations is below 2, or return_std is asked of one background row.
 
         Notes
         -----
         The values of f are the sums of the values of its terms; the value of a term is 0 for an
-        input on which it does not depend. For terms of up to ten inputs, and linear terms, the
-        values are exact for this background. For other terms random orders of the inputs are drawn,
-        in pairs of one and its reverse; of a cosine, a bump, or a product of `Taylor`, only the
-        part that comes from dependence among the background's inputs is sampled, since the part of
-        independent inputs is an integral of a polynomial.
+        input on which it does not depend. The values of linear terms, of products of up to eight
+        inputs (rules, cosines, bumps, and `Taylor`) and of other neurons of up to five are exact
+        for these background rows. Of other products they are exact where there are few rows: up to
+        1,000 pairs of a row and a background row. For the rest random orders of the inputs are
+        drawn, in pairs of one and its reverse. Of a product only what comes from dependence among
+        the background's inputs is sampled, since the part of independent inputs is an integral of a
+        polynomial; of "tanh", "relu" and "sign" all is, and each pair of orders has its own part of
+        the background where rows are many: ask for more orders there, and for standard errors.
 
         The mean over background rows is not taken anew for each row: exp(i w'x) is a product over
-        inputs, and so is a bump, so that one number for each set of inputs says all about the
-        background; for steps its rows are sorted. Time for a term of q inputs, n rows and m
-        background rows: O(2^q (n + m)) where q <= 10, else O(n_permutations q (n + m)); with "tanh"
-        n m in place of n + m. Memory O(n d) and some tens of megabytes.
+        inputs, and so are bumps and rules, so that one number for each set of inputs says all about
+        the background. Time for a product of q inputs, n rows and m background rows: O(2^q (n + m))
+        where q <= 8, O(q^2 n m) where n m <= 1000, else O((n_permutations + q) q (n + m)); for
+        another neuron O(2^q n m) where q <= 5, else O(q n m). Memory O(n d) and some megabytes.
 
         References
         ----------
         S. M. Lundberg, S.-I. Lee, A Unified Approach to Interpreting Model Predictions, NIPS 2017.
         E. Strumbelj, I. Kononenko, Explaining Prediction Models and Individual Predictions with
         Feature Contributions, 2014.
+        G. Owen, Multilinear Extensions of Games, 1972.
 
         Examples
         --------
@@ -222,10 +263,10 @@ class ExplainMethods(Expansion):
         >>> model = srf.sparse_rf(
         ...     X, np.sin(3 * X[:, 0]) * X[:, 1], features="gaussian", alpha=0.01, rng=0
         ... )
-        >>> values = model.shapley(X[:2], X)
+        >>> values = model.shapley(X[:2], X, n_background=None)
         >>> np.allclose(values.sum(axis=1), model.predict(X[:2]) - model.predict(X).mean())
         True
         """
         from .shapley import shapley
 
-        return shapley(self, X, background, n_permutations, rng)
+        return shapley(self, X, background, n_background, n_permutations, return_std, rng)

@@ -13,8 +13,8 @@ from .._base.checks import check_integer
 from .._base.screen import DOTS, folded, one_line, percent, short_name
 from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
 from ..expansion.terms import column_names, term_sizes, terms_of
-from ..rows import read_rows
-from .evaluate import encoded_rows
+from ..rows import as_rows
+from .evaluate import encoded_rows, read_numbers
 from .importances import MOST_LISTED, Importances, ImportanceSample, InputRow, html_table, table
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # The most columns of a term that are named.
 MOST_NAMED = 3
+# The most rows of which it is counted for how many a rule holds.
+MOST_COUNTED = 10_000
 # The most outputs whose intercepts are listed.
 MOST_INTERCEPTS = 3
 
@@ -281,8 +283,8 @@ def _titles(model, which, names, X):
             added = f": {coef[0, term.position] * term.gain:+.4g}" if len(coef) == 1 else ""
             titles[term.position] = f"if {condition}{added}"
     if X is not None and rules:
-        rows = read_rows(X, features.stage, n_features=model.n_features_in)
-        places = np.array(list(rules))
+        counted = read_numbers(model, X, MOST_COUNTED, np.random.default_rng(0))
+        rows, places = as_rows(counted, may_miss=True), np.array(list(rules))
         sums = rows.staged(features.stage).correlate(
             features.take(places).staged(None), np.full(rows.n_rows, 1 / rows.n_rows)
         )

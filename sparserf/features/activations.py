@@ -29,8 +29,8 @@ Activation: TypeAlias = Literal["sin", "cos", "tanh", "relu", "sign"]
 EPS = float(np.finfo(np.float64).eps)
 # The rounding of a comparison of numbers of size 1.
 NEAR = 1e-12
-# The most numbers that are computed at once for a mean.
-AT_ONCE = 2**21
+# The most numbers that are computed at once for a mean, few enough for the cache.
+AT_ONCE = 2**17
 
 
 class Derivative(NamedTuple):
@@ -118,11 +118,14 @@ class ActivationFunction(ABC):
         return function(ACTIVATIONS[other].value(z + shift))
 
     def mean(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return the mean of sigma(s + t) over t, for each s."""
-        total = np.zeros(len(s))
-        for part in np.array_split(t, -(-len(t) * len(s) // AT_ONCE)):
-            total += self.value(s + part[:, None]).sum(axis=0)
-        return total / len(t)
+        """Return the mean of sigma(s + t) over t, for each s, on each line of both: arrays of shape
+        (..., n) and (..., n_background)."""
+        made, m = np.empty(s.shape), t.shape[-1]
+        step, weight = max(1, AT_ONCE // t.size), np.full(m, 1 / m)
+        for start in range(0, s.shape[-1], step):
+            part = slice(start, start + step)
+            made[..., part] = self.value(s[..., part, None] + t[..., None, :]) @ weight
+        return made
 
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:
         """Return the antiderivative of some folds, at most `folds`; of none sigma itself."""
@@ -256,11 +259,6 @@ class Relu(
     def expression(self, z: Expression) -> Expression:
         return positive(z)
 
-    def mean(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        t = np.sort(t)
-        first, above = np.searchsorted(t, -s), np.append(np.cumsum(t[::-1])[::-1], 0.0)
-        return (above[first] + (len(t) - first) * s) / len(t)
-
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:
         return np.maximum(z, 0.0) ** (folds + 1) / factorial(folds + 1)
 
@@ -311,9 +309,6 @@ class Sign(
 
     def expression(self, z: Expression) -> Expression:
         return sign(z)
-
-    def mean(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        return 1 - 2 * np.searchsorted(np.sort(t), -s) / len(t)
 
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:
         """Return the antiderivative of some folds: for a sum over corners, that of twice a step at

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..expansion.terms import term_sizes, terms_of
-from ..explain.evaluate import encode, encoded_rows, subsample
-from ..explain.shapley import shapley_values
+from ..expansion.terms import stage_of, term_sizes, terms_of
+from ..explain.evaluate import encoded_rows, subsample, to_dense
+from ..explain.shapley import ShapleyValues
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,17 +66,19 @@ class EffectRows:
 
     def worth_of_columns(self) -> np.ndarray:
         """Return the mean size of the Shapley values, (n_columns, n_outputs)."""
-        B = encode(self._model, self._rows)
-        rng = np.random.default_rng(0)
-        phi = shapley_values(self._model, self._rows, B, ORDERS, rng)
-        phi = phi if phi.ndim == 3 else phi[:, :, None]
-        return np.abs(phi).mean(axis=0)
+        rows, rng = self._rows, np.random.default_rng(0)
+        shapley_values = ShapleyValues(self._model, rows, len(rows), ORDERS, rng)
+        total = np.zeros((self._model.n_features_in, len(self._coef)))
+        for _, values in shapley_values.by_slices(rows):
+            total[shapley_values.columns] += np.abs(values).sum(axis=2).T
+        return total / len(rows)
 
     def of_terms(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return by how much each term moves f, on average over the rows, (n_outputs, n_terms); and
         the share of the rows in which it is not 0, (n_terms,)."""
-        features = self._model.features.staged(None)
-        phi = features.transform(encode(self._model, rows))
+        features = self._model.features
+        encodings = to_dense(stage_of(features).transform(rows.astype(np.float64)))
+        phi = features.staged(None).transform(encodings)
         away = np.abs(phi - phi.mean(axis=0)).mean(axis=0)
         return np.abs(self._coef) * away, (phi != 0).mean(axis=0)
 

@@ -143,7 +143,7 @@ class FitMixin:
         `model_.summary` shows.
 
         They are computed when first asked for, in the time of `SparseModel.importances`. Until then
-        the estimator, and its pickles, keep the up to 1,000 rows that this takes; `model_` holds no
+        the estimator, and its pickles, keep the up to 300 rows that this takes; `model_` holds no
         rows.
         """
         check_is_fitted(self)

@@ -67,7 +67,7 @@ def test_antiderivatives(sigma):
 
 @each
 def test_means(sigma):
-    s, t = Z[:20], Z[20:]
+    s, t = Z[:20].reshape(2, 10), Z[20:40].reshape(2, 10)
     np.testing.assert_allclose(
-        sigma.mean(s, t), sigma.value(s[:, None] + t).mean(axis=1), atol=1e-14
+        sigma.mean(s, t), sigma.value(s[:, :, None] + t[:, None]).mean(axis=2), atol=1e-14
     )

@@ -283,7 +283,7 @@ class Box(Term):
         return self.condition(names, stage) or "always"
 
     def parts(self, U: np.ndarray) -> np.ndarray:
-        u = U[:, self.encodings].T
+        u = U.T[self.encodings]
         inside = (u > self.low[:, None]) & (u <= self.high[:, None])
         return self.by_column(np.multiply, inside.astype(np.float64))
 

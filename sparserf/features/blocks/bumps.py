@@ -166,7 +166,7 @@ class Bump(Term):
 
     @np.errstate(over="ignore", under="ignore")
     def parts(self, U: np.ndarray) -> np.ndarray:
-        away = np.abs(U[:, self.encodings].T - self.centers[:, None])
+        away = np.abs(U.T[self.encodings] - self.centers[:, None])
         return np.exp(-self.by_column(np.add, self.weights[:, None] * away))
 
     def mean_factor(self, pieces: Pieces, finer: int) -> tuple[complex, float]:

@@ -259,7 +259,7 @@ class Monomial(Term):
 
     @np.errstate(over="ignore", under="ignore")
     def parts(self, U: np.ndarray) -> np.ndarray:
-        u, p, gamma = U[:, self.encodings].T, self.weights[:, None], self.gamma
+        u, p, gamma = U.T[self.encodings], self.weights[:, None], self.gamma
         # (u exp(-gamma u^2 / p))^p does not overflow
         factors = np.where(p > 0, u * np.exp(-gamma * u / np.maximum(p, 1) * u), 1.0) ** p
         return self.by_column(np.multiply, np.where(p > 0, factors, np.exp(-gamma * u * u)))

@@ -361,16 +361,16 @@ class Neuron(Term):
         return self.gain * np.exp(1j * (self.offset + self.sigma.phase))
 
     def parts(self, U: np.ndarray) -> np.ndarray:
-        sums = self.by_column(np.add, self.weights[:, None] * U[:, self.encodings].T)
-        return np.exp(1j * sums) if self.is_product else sums
+        sums = self.by_column(np.add, self.weights[:, None] * U.T[self.encodings])
+        if not self.is_product:
+            return sums
+        is_finite = np.isfinite(sums)  # as the kernels have it, a wave is 0 where its phase is not
+        return np.where(is_finite, np.exp(1j * np.where(is_finite, sums, 0.0)), 0.0)
 
     def worth(self, known: np.ndarray, rest: np.ndarray) -> np.ndarray:
         if self.is_product:
             return super().worth(known, rest)
-        mean = self.sigma.mean
-        return self.gain * np.stack(
-            [mean(s, t + self.offset) for s, t in zip(known, rest, strict=True)]
-        )
+        return self.gain * self.sigma.mean(known, rest + self.offset)
 
     # ---------------------------------------------------------------- means over boxes
 

@@ -113,6 +113,11 @@ class Term(ABC):
     # ---------------------------------------------------------------- column by column
 
     @property
+    def combine(self) -> np.ufunc:
+        """What combines the parts of columns: np.multiply in a product, else np.add."""
+        return np.multiply if self.is_product else np.add
+
+    @property
     def constant(self) -> complex:
         """The constant K of a product."""
         return self.gain
@@ -127,18 +132,24 @@ class Term(ABC):
     def by_column(self, combine: np.ufunc, values: np.ndarray) -> np.ndarray:
         """Combine values of the encodings, (n_encodings, n_rows), to one of each column, by np.add
         or np.multiply."""
-        combined = np.full((len(self.columns), values.shape[1]), float(combine.identity))
-        combine.at(combined, self.place, values)
-        return combined
+        order = np.argsort(self.place, kind="stable")
+        first = np.searchsorted(self.place[order], np.arange(len(self.columns)))
+        return combine.reduceat(values[order], first, axis=0)
 
     def worth(self, known: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """Return the means of the term over background rows, (n_sets, n_rows), where the columns of
+        """Return the means of the term over background rows, (..., n_rows), where the columns of
         some sets are known.
 
-        known : the parts of the columns in each set, combined, in the rows, (n_sets, n_rows)
-        rest : those of all other columns, in the background rows, (n_sets, n_background_rows)
+        known : the parts of the columns in each set, combined, in the rows, (..., n_rows)
+        rest : those of all other columns, in the background rows, (..., n_background); of a product
+            their means over these rows, (..., 1), say as much
         """
-        return (self.constant * rest.mean(axis=1)[:, None] * known).real
+        return (self.constant * rest.mean(axis=-1, keepdims=True) * known).real
+
+    def at(self, known: np.ndarray) -> np.ndarray:
+        """Return the term where the parts of all its columns, combined, are some numbers."""
+        nothing = np.full((1, 1), self.combine.identity, known.dtype)
+        return self.worth(known.reshape(1, -1), nothing).reshape(known.shape)
 
     # ---------------------------------------------------------------- means over boxes
 
