@@ -57,7 +57,8 @@ def fitted_to_all_rows(
     start, best, least, diagonal = w, (w, b), np.inf, None
     for k in range(1 if is_square else PASSES):
         check_not_ended()
-        value, *sums = rows.sum(partial(ask, w, b), targets, task.weight)
+        own = rows.sum(partial(ask, w, b), targets, task.weight)
+        value, *sums = (np.require(part, requirements="W") for part in own)
         for part in (value, *sums):
             part /= rows.n_rows  # in place: H is large
         diagonal = np.einsum("kjj->kj", sums[0]).copy() if diagonal is None else diagonal

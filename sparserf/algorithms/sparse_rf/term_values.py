@@ -105,7 +105,8 @@ class Numbers(TermValues):
 
     def enter(self, features: FeatureSet) -> None:
         if not all(block.is_bounded for block in features.blocks):
-            self._values, self.dtype = self._values.astype(np.float64), np.dtype(np.float64)
+            self.dtype = np.dtype(np.float64)
+            self._values = self._values.astype(self.dtype, copy=False)
         p = len(self)
         _resize(self._values, p + len(features))
         self._rows.map(lambda block: block.fill(features, self._values[p:].T))
