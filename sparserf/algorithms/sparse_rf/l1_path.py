@@ -117,7 +117,11 @@ class L1Path(FoldPath):
         has_weight = self.w.any(axis=0)
         if has_weight.all():
             return
-        kept = np.flatnonzero(has_weight)
+        # The last terms take the places of those that go: coordinate descent that meets new terms
+        # among old ones ends at other, better terms than one that meets them last.
+        n = int(np.count_nonzero(has_weight))
+        kept, free = np.arange(n), np.flatnonzero(~has_weight[:n])
+        kept[free] = n + np.flatnonzero(has_weight[n:])
         self.values.keep(kept)
         if self.gram is not None:
             self.gram = self.gram[np.ix_(kept, kept)]

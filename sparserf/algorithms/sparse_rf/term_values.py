@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 BITS_ONCE, BITS_A_STEP = 12, 3
 # The model of a step is made of at most so many rows, where it is made anew for each.
 MODEL_ROWS = 2**15
-# So many boxes are counted at a time, and so many terms moved.
-COUNTED, KEPT = 512, 64
+# So many boxes are counted at a time.
+COUNTED = 512
 
 
 class Curvature(NamedTuple):
@@ -60,7 +60,7 @@ class TermValues(ABC):
 
     @abstractmethod
     def keep(self, kept: np.ndarray) -> None:
-        """Keep these terms, which ascend."""
+        """Keep these n terms, in this order: each is in its place, or beyond the first n."""
 
     @abstractmethod
     def correlate(self, v: np.ndarray) -> np.ndarray:
@@ -227,10 +227,9 @@ def _resize(values, n):
 
 
 def _keep(values, kept):
-    """Keep rows of an array, which ascend, in place."""
-    for start in range(0, len(kept), KEPT):
-        some = kept[start : start + KEPT]
-        values[start : start + len(some)] = values[some]
+    """Keep rows of an array in place, as `TermValues.keep` does."""
+    moved = np.flatnonzero(kept != np.arange(len(kept)))
+    values[moved] = values[kept[moved]]
     _resize(values, len(kept))
 
 
