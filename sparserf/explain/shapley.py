@@ -153,7 +153,7 @@ def partial_dependence(model: Expansion, X: DenseOrCSR, B: DenseOrCSR) -> dict[i
         c = coef[0, term.position]
         if term.is_linear:
             linear[:, term.encodings] += c * term.gain * term.weights
-        elif len(term.columns):
+        else:
             of_b = term.parts(encoded)
             alone[seen.places(term)] += c * worth_alone(term, term.parts(U), of_b)
     alone += seen.by_column(linear, U - encoded.mean(axis=0))[0]

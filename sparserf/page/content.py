@@ -102,7 +102,7 @@ def content(
             for k, column in enumerate(order[:MOST_CURVES])
             if column in columns
         ],
-        "maps": _maps(effects, order[:MOST_CURVES]),
+        "maps": _maps(model, effects, order[:MOST_CURVES]),
         "errors": None if y is None else _errors(model, numbers, y, order[:MOST_COLUMNS]),
         "proved": proved(model, _outputs(model), order, time_limit),
         "band": None if band is None else _band(band),
@@ -243,9 +243,10 @@ def _terms(model, effects, rows, is_of_rows):
     return told
 
 
-def _maps(effects, order):
+def _maps(model, effects, order):
     """Return the maps of the pairs that matter most."""
-    maps, columns = [], [each for each in order if each.place in effects.seen]
+    seen = model.features.columns_seen
+    maps, columns = [], [each for each in order if seen[each.place]]
     place = {each.place: k for k, each in enumerate(order)}
     largest = 0.0
     for one, two in effects.pairs(columns)[: 2 * MOST_MAPS]:

@@ -59,11 +59,6 @@ class EffectRows:
         self._terms = list(terms_of(model.features))
         self._coef = np.atleast_2d(model.coef)
 
-    @property
-    def seen(self) -> set[int]:
-        """The columns that terms use."""
-        return {j for term in self._terms for j in term.columns.tolist()}
-
     def worth_of_columns(self) -> np.ndarray:
         """Return the mean size of the Shapley values, (n_columns, n_outputs)."""
         rows, rng = self._rows, np.random.default_rng(0)
