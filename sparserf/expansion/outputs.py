@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -69,6 +70,17 @@ def describe_limits(model: Expansion) -> str:
     if model.lower is None:
         return f"predictions of at most {upper:.4g}"
     return f"predictions from {lower:.4g} to {upper:.4g}"
+
+
+def held_out_error(model: Expansion) -> tuple[str, float] | None:
+    """Return what the fit tells of held-out rows, in words and as a number: of one output and the
+    squared loss the root mean squared error, in units of y; None where it tells nothing."""
+    loss = model.info.validation_loss
+    if loss is None or not isfinite(loss):
+        return None
+    if model.loss == "squared" and model.coef.ndim == 1:  # the loss is half the square
+        return "root mean squared error", (2 * loss) ** 0.5
+    return "mean loss", loss
 
 
 def effect_on(model: Expansion, output: object) -> str:

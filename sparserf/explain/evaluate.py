@@ -4,6 +4,7 @@ and decision values."""
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,13 +31,25 @@ def read_numbers(
     model: Expansion, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None
 ) -> DenseOrCSR:
     """Return the rows of X as numbers in memory, levels as codes; of more than `most` rows a
-    sample, drawn by rng. Of a frame no other rows are read."""
-    if most is not None and is_frame(X) and len(X) > most:
-        X = rows_of_frame(X, draw_rows(len(X), most, rng))
-    rows = read_rows(X, model.features.stage, n_features=model.n_features_in)
-    if most is None or rows.n_rows <= most:
-        return rows.array()
-    return rows.array(draw_rows(rows.n_rows, most, rng))
+    sample, drawn by rng."""
+    return read_sample(model, X, most, rng)[0]
+
+
+def read_sample(
+    model: Expansion, X: MatrixLike, most: int | None, rng: np.random.Generator | None
+) -> tuple[DenseOrCSR, np.ndarray, int]:
+    """Return the rows of X as numbers, of more than `most` a sample, the indices of these rows in
+    X, and the number of all. Of a frame no other rows are read."""
+
+    read = partial(read_rows, stage=model.features.stage, n_features=model.n_features_in)
+    rows = None if is_frame(X) else read(X)
+    n_rows = len(X) if rows is None else rows.n_rows
+    index = np.arange(n_rows)
+    if most is not None and n_rows > most:
+        index = draw_rows(n_rows, most, rng)
+    if rows is None:
+        return read(X if len(index) == n_rows else rows_of_frame(X, index)).array(), index, n_rows
+    return rows.array(None if len(index) == n_rows else index), index, n_rows
 
 
 def subsample(X: DenseOrCSR, most: int | None, rng: np.random.Generator) -> DenseOrCSR:

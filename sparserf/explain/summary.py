@@ -11,7 +11,13 @@ import numpy as np
 from .._base import html as html
 from .._base.checks import check_integer
 from .._base.screen import DOTS, folded, one_line, percent, short_name
-from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
+from ..expansion.outputs import (
+    describe_limits,
+    describe_task,
+    function_names,
+    held_out_error,
+    unit_of,
+)
 from ..expansion.terms import column_names, term_sizes, terms_of
 from ..rows import as_rows
 from .evaluate import encoded_rows, read_numbers
@@ -56,6 +62,8 @@ class Summary:
         The importances over X.
     info : FitInfo
         How the fit went.
+    held_out : (str, float) or None
+        The error of held-out rows as the fit tells it: what it is, and how large.
     kinds : dict
         The number of terms of each activation.
     intercept : ndarray of shape (n_outputs,)
@@ -81,6 +89,7 @@ class Summary:
     outputs: tuple[str, ...]
     unit: str
     info: FitInfo
+    held_out: tuple[str, float] | None
     importances: Importances | None
     terms: tuple[tuple[str, np.ndarray, float], ...]
     rest: str = ""
@@ -169,8 +178,8 @@ class Summary:
 
     def _fit(self):
         """Return the line on how the fit went."""
-        info, held_out = self.info, self.info.validation_loss
-        if self.n_terms == 0 and held_out is not None and not info.cut:
+        info = self.info
+        if self.n_terms == 0 and info.validation_loss is not None and not info.cut:
             parts = ["no term predicts held-out rows better than a constant does"]
         elif info.alpha is None:  # all of the model was chosen: there is no tolerance
             parts = ["chosen on held-out rows"]
@@ -182,14 +191,9 @@ class Summary:
             cut = ", ".join(f"{n} {what}" for what, n in info.cut.items())
             parts += [f"ended early or left out: {cut}"]
         parts += [f"penalty alpha {info.alpha:.4g}"] if info.alpha is not None else []
-        if held_out is not None and np.isfinite(held_out):
-            # the loss is half the square
-            is_squared = self.loss == "squared" and len(self.outputs) == 1
-            parts += [
-                f"root mean squared error of held-out rows {np.sqrt(2 * held_out):.4g} (units of y)"
-                if is_squared
-                else f"loss of held-out rows {held_out:.4g}"
-            ]
+        if self.held_out:
+            what, told = self.held_out
+            parts += [f"{what} of held-out rows {told:.4g}"]
         parts += (
             [f"coefficients known to {info.error_bound:.1g} of their length"]
             if info.error_bound is not None
@@ -244,6 +248,7 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
         tuple(function_names(model)),
         unit_of(model),
         model.info,
+        held_out_error(model),
         importances,
         terms,
         _rest(model, sample, largest, size),

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.random import draw_rows
 from .._version import __version__
 from ..expansion.base import within
-from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
+from ..expansion.outputs import (
+    describe_limits,
+    describe_task,
+    function_names,
+    held_out_error,
+    unit_of,
+)
 from ..expansion.terms import column_names, columns_of_encodings
-from ..explain.evaluate import column_of, decision_values, subsample, to_dense
+from ..explain.evaluate import column_of, decision_values, read_sample, subsample, to_dense
 from ..export.c import to_c
 from ..export.formula import formula
 from ..export.written import WrittenModel
 from ..losses import PROBABILISTIC
-from ..rows import read_rows
 from .columns import columns_of, made_rows
 from .effects import LEAST, MOST_CURVES, MOST_MAPS, EffectRows
 from .errors import MOST_COLUMNS, check_y, errors
@@ -112,15 +116,11 @@ def content(
 
 def _drawn(model, X, y):
     """Return (rows of X as numbers, the targets of these or None): all rows, or some drawn."""
-    rows = read_rows(X, model.features.stage, n_features=model.n_features_in)
-    if rows.n_rows < 2:
-        raise ValueError(f"X must have at least two rows, got {rows.n_rows}")
-    y = None if y is None else check_y(model, y, rows.n_rows)
     most = max(2, min(MOST_ROWS, MOST_NUMBERS // model.n_features_in))
-    if rows.n_rows <= most:
-        return rows.array(), y
-    drawn = draw_rows(rows.n_rows, most, np.random.default_rng(0))
-    return rows.array(drawn), None if y is None else y[drawn]
+    numbers, drawn, n_rows = read_sample(model, X, most, np.random.default_rng(0))
+    if n_rows < 2:
+        raise ValueError(f"X must have at least two rows, got {n_rows}")
+    return numbers, None if y is None else check_y(model, y, n_rows)[drawn]
 
 
 def _rows_of_effects(model, columns, numbers):
@@ -152,18 +152,14 @@ def _exact(value):
 def _what(model, columns, has_rows, n_of_effects, n_of_terms):
     """Return the lines that say what the model is, [[name, words]], and over how many rows effects
     and the worth of terms are means."""
-    info = model.info
     lines = [
         ["task", describe_task(model)],
         ["loss", model.loss],
-        ["terms", f"{len(model.features)}"],
+        ["terms", f"{len(model.features):,}, of {model.size:,} numbers"],
         ["columns used", f"{len(columns)} of {model.n_features_in}"],
     ]
-    if info.validation_loss is not None and isfinite(info.validation_loss):
-        is_squared = model.loss == "squared" and model.coef.ndim == 1
-        told = np.sqrt(2 * info.validation_loss) if is_squared else info.validation_loss
-        what = "root mean squared error" if is_squared else "mean loss"
-        lines.append([f"{what} told by the fit, of held-out rows", f"{told:.4g}"])
+    if told := held_out_error(model):
+        lines.append([f"{told[0]} of held-out rows, told by the fit", f"{told[1]:.4g}"])
     if limits := describe_limits(model):
         lines.append(["limits", limits])
     rows = "rows" if has_rows else "rows, made of what the model knows of each column by itself"
