@@ -22,9 +22,9 @@ from .._base.progress import check_not_ended, ends_at, note_held_out_loss, parts
 from .._base.splits import read_splits
 from .._base.warnings import TimeLimitWarning, warn
 from .arguments import Arguments
+from .dependent_rows import warn_of_dependent_rows
 from .folds import folds_of, given_splits, strata_of
 from .held_out_loss import HeldOutLoss, best_constant
-from .rows_that_go_together import warn_of_rows_that_go_together
 from .task import merge_solutions
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class FoldOptions(Arguments):
 
 
 class Method(Protocol):
-    """One of the methods, as its path is followed: its algorithm is `turn_to`.
+    """One of the methods, as its path is followed: its algorithm is `advance`.
 
     has_constant : whether models have an intercept
     errors : the simplest model is taken whose loss is within so many standard errors of the least
@@ -113,7 +113,7 @@ class Method(Protocol):
         """Return a fit of each target of a task, or the one fit of all, at the best constant."""
         ...
 
-    def turn_to(self, fits: Sequence[Fit], place: Any) -> None:
+    def advance(self, fits: Sequence[Fit], place: Any) -> None:
         """Let the fits go on to a place on the path."""
         ...
 
@@ -174,7 +174,7 @@ def folds_to_choose_on(task: Task, options: FitOptions, choice: FoldOptions) -> 
     """Return the folds of a task, with splits that `FoldOptions.with_splits` has read; warn where
     its rows look grouped and nothing was said of that."""
     if task.groups is None and choice.holds_out_as_by_default:
-        warn_of_rows_that_go_together(task)
+        warn_of_dependent_rows(task)
     return folds_of(task, strata_of(task), choice.validation, MOST_ROWS, options.rng)
 
 
@@ -192,7 +192,7 @@ def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
         with ends_at(effort.deadline):
             for fit in fits:
                 check_not_ended()
-                fit.turn_to(place)
+                fit.advance(place)
         least, is_seen = taken.loss, False
         for models in zip(*(fit.models(place) for fit in fits), strict=True):
             value, is_seen = models[0][0], True
@@ -244,7 +244,7 @@ class SizePath:
     """The numbers of terms of a method, which the fits of a fold go through, with several penalties
     on each support; or one of both, where it is given.
 
-    A subclass has `begin` and `turn_to` of a `Method`; its fits have a `solution_with` a penalty.
+    A subclass has `begin` and `advance` of a `Method`; its fits have a `solution_with` a penalty.
 
     alpha : the penalty of the fits; those that are tried on their supports are `alphas` of the
         subclass, or where each takes several Newton steps, as the loss is not quadratic, its
@@ -305,9 +305,9 @@ class FoldFit:
         self._unit = task.unit(np.atleast_2d(task.targets[0])[0])
         self._method, self._fits = method, method.begin(part)
 
-    def turn_to(self, place: Any) -> None:
+    def advance(self, place: Any) -> None:
         """Let the fits go on to a place on the path."""
-        self._method.turn_to(self._fits, place)
+        self._method.advance(self._fits, place)
 
     def models(self, place: Any) -> list[tuple[Any, np.ndarray]]:
         """Return for each model at a place the arguments that it stands for, and the margins

@@ -56,20 +56,20 @@ def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
     It ends before T once the fit's tolerance is met. Where it diverges, the fit goes back to the w
     that was nearest to w*. Here X_hat = X R / sqrt(m).
     """
-    way = Way(fit)
+    guard = DivergenceGuard(fit)
     for _ in range(T):  # for t = 1, ..., T
         # z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
         z = projected.solve()
         # a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
         projected.recover(z)
 
-        diverges = way.diverges()
+        diverges = guard.diverges()
         if fit.record() or diverges:
             return diverges
     return False
 
 
-class Way:
+class DivergenceGuard:
     """The way of w in Algorithm 2, which goes back to its best point where the iteration diverges.
 
     A rising objective is no sign of divergence: w comes nearer to w*, and may pass where the
@@ -329,7 +329,7 @@ def model_of_best_penalty(
         else:
             alpha = None
             constant = NewtonFit(task, [1.0], own)
-            constant.turn_to(1.0, np.inf, 0)
+            constant.fit_at(1.0, np.inf, 0)
             model = with_ranges(model_of([constant.fit], constant.task), task)
             model = replace(model, info=replace(model.info, alpha=None))
     how = info_of_choice([best], [alpha and (alpha,)], ("alpha",))
@@ -355,7 +355,7 @@ def fit_path(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[S
                     fit.progress.restart()
                     diverges = False
                     if options.accelerate:
-                        newton.turn_to(alpha, options.tol, options.most_iterations)
+                        newton.fit_at(alpha, options.tol, options.most_iterations)
                     else:
                         fit.begin(alpha, options.tol)
                         diverges = algorithm_2(fit, projected, options.most_iterations)

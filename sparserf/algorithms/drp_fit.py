@@ -154,7 +154,7 @@ class NewtonFit:
         them."""
         return choose_steps(self.fit, self._options)
 
-    def turn_to(self, alpha: float, tol: float, most_iterations: int) -> None:
+    def fit_at(self, alpha: float, tol: float, most_iterations: int) -> None:
         """Go on to a penalty, until the relative error is proved to be at most tol."""
         self.fit.begin(alpha, tol)
         if self.task.is_joint:
@@ -185,9 +185,9 @@ class RidgeFit(NewtonFit):
         super().__init__(task, alphas, options)
         self._solutions = RidgeSolutions(self.fit)
 
-    def turn_to(self, alpha: float, tol: float, most_iterations: int) -> None:
+    def fit_at(self, alpha: float, tol: float, most_iterations: int) -> None:
         """Go to the optimum at a penalty."""
-        self._solutions.turn_to(alpha)
+        self._solutions.set_alpha(alpha)
 
 
 class PenaltyPath:
@@ -223,10 +223,10 @@ class PenaltyPath:
         is_ridge = task.loss.is_quadratic and has_few_inputs(task.rows, options)
         return [(RidgeFit if is_ridge else NewtonFit)(task, self.places(task.rows.n_rows), options)]
 
-    def turn_to(self, fits: Sequence[NewtonFit], place: float) -> None:
+    def advance(self, fits: Sequence[NewtonFit], place: float) -> None:
         """Let the fit go on to a penalty."""
         for fit in fits:
-            fit.turn_to(place, TOL_ON_FOLDS, STEPS_ON_FOLDS)
+            fit.fit_at(place, TOL_ON_FOLDS, STEPS_ON_FOLDS)
 
     def models(self, fits: Sequence[NewtonFit], place: float) -> list[tuple[float, list[Solution]]]:
         """Return the one model of a penalty."""

@@ -534,7 +534,7 @@ class HarfePath(SizePath):
         options = replace(self._options, start="zero")
         return fits_in_time(replace(task, is_single=True), self._features, options)
 
-    def turn_to(self, fits: Sequence[PursuitFit], place: int) -> None:
+    def advance(self, fits: Sequence[PursuitFit], place: int) -> None:
         """Let the fits go on to so many terms, and exchange terms a few times."""
         for fit in fits:
             fit.restart()

@@ -31,7 +31,7 @@ from .._base.checks import check_choice, check_flag, check_integer, check_real, 
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.active import Support
-from ..solvers.problem import usable
+from ..solvers.problem import feasible_slope
 from .arguments import FitOptions
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class L0Fit:
         keeps the positive ones among the s largest, as the reference implementation does.
         """
         index, w = self.iterate.index, self.iterate.w
-        c_tilde = -mu * usable(self.gradient(), self._always_nonnegative)
+        c_tilde = -mu * feasible_slope(self.gradient(), self._always_nonnegative)
         c_tilde[index] = 0.0
         new = largest(c_tilde, most_new)
         c = np.zeros(len(c_tilde))
@@ -359,7 +359,7 @@ class L0Fit:
         """
         at, problem, gap = self.iterate, self.problem, np.inf
         if certified:
-            squares = usable(self.gradient(), self.nonnegative) ** 2
+            squares = feasible_slope(self.gradient(), self.nonnegative) ** 2
             gap = at.objective - problem.lower_bound(problem.margins(at.f, at.b), squares, self._s)
         return self.progress.info(
             lambda: at.objective,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..solvers.multinomial import CLASS_VERSUS_REST, BlockDescent, Extrapolation, MultinomialProblem
-from ..solvers.problem import usable
+from ..solvers.problem import feasible_slope
 from ..solvers.ridge import RidgeProblem
 from .harfe_fit import L0Fit, begin_fits
 from .task import merge_solutions
@@ -37,7 +37,7 @@ class OneClassL0Fit(L0Fit):
     constant: SupportIterate
     iterate: SupportIterate
 
-    def hold_others(self, y: RowVector, b: float | None = None) -> None:
+    def fix_other_classes(self, y: RowVector, b: float | None = None) -> None:
         """Keep the other classes at the margins that the target y describes, and go to intercept b,
         or to the best one."""
         old, self.problem = self.iterate, replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
@@ -192,7 +192,7 @@ class MultinomialL0Fit:
         used, gap = [fit.iterate.index[fit.iterate.w != 0] for fit in self._fits], np.inf
         if certified:
             problem = self._problem.with_penalty(RidgeProblem, self._fits[0].problem.alpha)
-            gradients = [usable(fit.gradient(), fit.nonnegative) for fit in self._fits]
+            gradients = [feasible_slope(fit.gradient(), fit.nonnegative) for fit in self._fits]
             bound = problem.lower_bound(
                 self._classes.margins(), np.concatenate(gradients) ** 2, len(self._fits) * self._s
             )

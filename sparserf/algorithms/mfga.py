@@ -482,7 +482,7 @@ class MfgaPath(SizePath):
         options, most = replace(self._options, n_select=ROUNDS), len(self._features)
         return fits_in_time(replace(task, is_single=True), self._features, most, options)
 
-    def turn_to(self, fits: Sequence[GreedyFit], place: int) -> None:
+    def advance(self, fits: Sequence[GreedyFit], place: int) -> None:
         """Let ROUNDS rounds add what is left to so many terms."""
         n_new = place - min(len(fit) for fit in fits)
         for _ in algorithm_1(fits, place, max(1, -(-n_new // ROUNDS))):

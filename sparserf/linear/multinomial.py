@@ -63,7 +63,7 @@ class OneClassLinearFit(LinearFit):
         self._info = info
         super().__init__(inputs, problem, progress, unit=problem.alpha)
 
-    def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
+    def fix_other_classes(self, y: RowVector, b: np.ndarray | None = None) -> None:
         """Fix the margins of the other classes, which the target y holds, and go to the best
         intercept, or to b.
 

@@ -26,7 +26,7 @@ class RidgeSolutions:
         self._fit, (self._values, self._directions) = fit, np.linalg.eigh(H)
         self._along = -here.z_v @ self._directions
 
-    def turn_to(self, alpha: float) -> None:
+    def set_alpha(self, alpha: float) -> None:
         """Move the fit to the optimum at a penalty; its intercepts are the best, and its margins
         are unknown from now on."""
         self._fit.alpha = alpha

@@ -179,7 +179,7 @@ class ActiveFeatures:
                 self._gram, self._sums = self._gram + gram, self._sums + sums
         self._h = h
 
-    def turn_to(self, rows: Rows) -> None:
+    def set_precision(self, rows: Rows) -> None:
         """Go on with the same rows in another precision; the Gram matrix stays until
         `weighted_gram` is asked for a better."""
         self._rows, self._values = rows, np.zeros((rows.n_rows, 0), rows.dtype)

@@ -35,7 +35,7 @@ class OneClassCoefficients(CoefficientsOnRows):
 
     iterate: Iterate
 
-    def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
+    def fix_other_classes(self, y: RowVector, b: np.ndarray | None = None) -> None:
         """Fix the margins of the other classes, which the target y holds, and go to the best
         intercept, or to b."""
         problem = self._problem = replace(self._problem, loss=CLASS_VERSUS_REST, y=y)

@@ -25,7 +25,7 @@ from .._base.arrays import namespace
 from .._core.descent import largest_violation
 from .active import ActiveFeatures
 from .l1_quadratic import minimize
-from .problem import SHORTEST_STEP, Problem, backtrack, usable
+from .problem import SHORTEST_STEP, Problem, backtrack, feasible_slope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,8 +95,8 @@ class L1Problem(Problem):
         return self.alpha * np.abs(w).sum()
 
     def dual_gap(self, z: RowVector, w: np.ndarray, largest: float) -> float:
-        """Return the duality gap P - D >= 0, where `largest` is the largest |phi' v|, `usable`, of
-        any feature of the problem.
+        """Return the duality gap P - D >= 0, where `largest` is the largest |phi' v|, as far as it
+        is feasible, of any feature of the problem.
 
         v = s L'(z) / n is scaled by c = min(1, alpha / largest) to be feasible: |c phi' v| <= alpha
         for all features, or c phi' v >= -alpha where the coefficient must be at least 0. Then D =
@@ -152,7 +152,7 @@ class CurvatureWeights:
         """The problem whose rows are weighted."""
         return self._problem
 
-    def turn_to(self, problem: L1Problem) -> None:
+    def set_problem(self, problem: L1Problem) -> None:
         """Go on with another target of the same rows."""
         self._problem = problem
 
@@ -288,7 +288,7 @@ class WorkingSet(ActiveFeatures):
         The Gram matrix stays, and is good enough as long as the steps made with it make progress.
         """
         is_finer = np.finfo(rows.dtype).eps < np.finfo(self._rows.dtype).eps
-        self.turn_to(rows)
+        self.set_precision(rows)
         self.weights.is_rough |= is_finer
         f = self.apply(self.w)
         self.move(problem, self.w, problem.best_intercept(f, self.b), f)
@@ -329,13 +329,13 @@ class WorkingSet(ActiveFeatures):
 
     @property
     def largest_gradient(self) -> float:
-        """The largest |g_j| that is `usable`, 0 without features."""
-        return np.abs(self.usable_slopes).max(initial=0.0)
+        """The largest |g_j| of the feasible slopes, 0 without features."""
+        return np.abs(self.feasible_slopes).max(initial=0.0)
 
     @property
-    def usable_slopes(self) -> np.ndarray:
-        """The slopes g, as far as they are `usable`."""
-        return usable(self.g, self.features.nonnegative)
+    def feasible_slopes(self) -> np.ndarray:
+        """The slopes g, as far as w can follow them (`feasible_slope`)."""
+        return feasible_slope(self.g, self.features.nonnegative)
 
     def largest_violation(self, alpha: float) -> float:
         """Return the largest distance of 0 to the subdifferential of the objective in one

@@ -250,7 +250,7 @@ class OneClassFit(Protocol):
         """The iterate of the fit; the driver computes the margins f + b of the class from it."""
         ...
 
-    def hold_others(self, y: RowVector, b: Any = None) -> None:
+    def fix_other_classes(self, y: RowVector, b: Any = None) -> None:
         """Fix the margins of the other classes: minimise the loss CLASS_VERSUS_REST, whose target y
         holds them, from now on.
 
@@ -297,7 +297,7 @@ class BlockDescent(Generic[F]):
         for fit in self.fits:
             check_not_ended()
             if has_moved:
-                fit.hold_others(in_turn.target(*np.shape(fit.iterate.b)))
+                fit.fix_other_classes(in_turn.target(*np.shape(fit.iterate.b)))
             has_moved |= not move(fit)
             if is_stopped is not None and is_stopped():
                 break
@@ -314,7 +314,7 @@ class BlockDescent(Generic[F]):
             zip(self.fits, self.problem.class_targets(z, *shape), strict=False)
         ):
             check_not_ended()
-            fit.hold_others(y, b[k : k + 1] if shape else float(b[k]))
+            fit.fix_other_classes(y, b[k : k + 1] if shape else float(b[k]))
         return f, b, z
 
 

@@ -317,7 +317,7 @@ def backtrack(
     return 0.0, None
 
 
-def usable(g: np.ndarray, nonnegative: np.ndarray) -> np.ndarray:
+def feasible_slope(g: np.ndarray, nonnegative: np.ndarray) -> np.ndarray:
     """Return the slopes g, 0 where they are positive and the coefficient must be at least 0: from 0
     it cannot follow them."""
     return np.where(nonnegative, np.minimum(g, 0.0), g)

@@ -84,7 +84,7 @@ def test_gradients_stay_known_in_another_precision():
     v = rng.standard_normal(len(X)) / len(X)
     assert not source.knows_all
     for rows in (double, single, double, double, single):
-        source.turn_to(rows)
+        source.set_precision(rows)
         v = v + 1e-7 * rng.standard_normal(len(X))
         g, exact = source.everything().gradient(v, 0.1), phi.T @ v
         close = np.isclose(g, exact, rtol=0, atol=1e-5 if rows is single else 1e-14)

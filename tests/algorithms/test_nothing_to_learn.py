@@ -86,7 +86,7 @@ def test_a_target_that_varies_by_rounding_is_a_constant(loss, fit, size, noise):
 
 
 @pytest.mark.parametrize("fit", FITS)
-def test_what_is_left_of_offsets_is_rounding_too(fit):
+def test_ridge_residual_of_offsets_is_rounding_too(fit):
     offset = np.random.default_rng(3).normal(size=N)
     assert is_constant(FITS[fit](HALF, (offset + 1 / 3) - 1 / 3, offset=offset), HALF)
 

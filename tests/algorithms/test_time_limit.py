@@ -412,7 +412,7 @@ def test_once_the_time_is_over_columns_and_rows_are_looked_at_no_more_than_a_mod
 
     monkeypatch.setattr("sparserf.algorithms.task.fit_rank_stage", refuse)
     monkeypatch.setattr("sparserf.algorithms.task.fit_interval_stage", refuse)
-    monkeypatch.setattr("sparserf.algorithms.rows_that_go_together.what_goes_together", refuse)
+    monkeypatch.setattr("sparserf.algorithms.dependent_rows.detect_dependence", refuse)
     folds = []
     fold_fit = Linear.fold_fit
     monkeypatch.setattr(Linear, "fold_fit", lambda *a: folds.append(a[2]) or fold_fit(*a))

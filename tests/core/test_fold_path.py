@@ -7,11 +7,11 @@ from numpy.testing import assert_allclose
 import sparserf as srf
 from sparserf._core.descent import descend
 from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.class_turns import Turns
 from sparserf.algorithms.sparse_rf.fold_path import eliminate_intercept, gram_with_new
 from sparserf.algorithms.sparse_rf.l1_path import L1Path
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
 from sparserf.algorithms.sparse_rf.ridge_path import RidgePath, WideRidgePath
+from sparserf.algorithms.sparse_rf.softmax_by_class import SoftmaxByClass
 from sparserf.algorithms.sparse_rf.term_values import Curvature, Numbers
 from sparserf.algorithms.task import Task
 from sparserf.losses import LOSSES
@@ -51,7 +51,7 @@ def test_the_intercept_is_eliminated(rng):
 def test_turns_are_the_multinomial_loss(rng):
     label, s = rng.integers(0, 4, 50), rng.random(50)
     targets = [np.where(label == k, 1.0, -1.0) for k in range(4)]
-    turns, z, loss = Turns(targets, s), rng.normal(size=(4, 50)) * 5, Multinomial()
+    turns, z, loss = SoftmaxByClass(targets, s), rng.normal(size=(4, 50)) * 5, Multinomial()
     y = np.stack(targets)
     assert_allclose(turns.loss(z), (s * loss.value(z, y)).sum())
     assert_allclose(turns.slopes(z), s * loss.derivative(z, y))

@@ -14,7 +14,8 @@ point. The gradient of the mean loss in w_h is g_h = phi_h' v, and (w, b) is opt
     sum_i v_i = 0.
 
 Where w_h must be at least 0 (`FeatureSet.nonnegative`) the first is phi_h' v >= -alpha: whatever
-compares |phi_h' v| with alpha takes a positive phi_h' v for 0 there (`solvers.problem.usable`).
+compares |phi_h' v| with alpha takes a positive phi_h' v for 0 there
+(`solvers.problem.feasible_slope`).
 
 A draw with |phi_h' v| > alpha violates this. Only such a draw can lower F, and a step on it alone
 lowers F by at least (|g_h| - alpha)^2 / (2 gamma_h), where gamma_h bounds the curvature of the loss
@@ -50,7 +51,7 @@ from ..._core.search import top_k
 from ...model import gap_in_words, warn_unconverged
 from ...solvers.effort import Effort, work_of_pass
 from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
-from ...solvers.problem import usable
+from ...solvers.problem import feasible_slope
 from .draws import source_of
 
 if TYPE_CHECKING:
@@ -421,7 +422,7 @@ class L1Fit(BaseL1Fit):
     def _turn_to(self, rows):
         """Go on with the same rows in another precision."""
         self._rows = rows
-        self._source.turn_to(rows)
+        self._source.set_precision(rows)
         self.A.settle_on(self.problem, rows)
 
     # The moves
@@ -505,8 +506,8 @@ class L1Fit(BaseL1Fit):
         return True
 
     def look_at(self, draws: Draws) -> tuple[np.ndarray, float, float, float]:
-        """Return |g| of the draws (`usable`), the gap over these and A, the objective, and the gap
-        that is within tolerance."""
+        """Return |g| of the draws (`feasible_slope`), the gap over these and A, the objective, and
+        the gap that is within tolerance."""
         A, problem = self.A, self.problem
         A.effort.add(work_of_pass(self._rows, len(draws.index)))
         violation = np.abs(draws.gradient(A.v, problem.alpha, A))
@@ -551,7 +552,7 @@ class L1Fit(BaseL1Fit):
         ask_with = partial(self.questions_at, draws if again else None, is_last)
         solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
         # Terms that still violate after one step stay, unless the next round would find them again.
-        A.prune(but=(np.abs(A.usable_slopes) > problem.alpha) & ~np.isin(A.index, draws.index))
+        A.prune(but=(np.abs(A.feasible_slopes) > problem.alpha) & ~np.isin(A.index, draws.index))
         self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
         return len(entering)
 
@@ -605,7 +606,7 @@ class L1Fit(BaseL1Fit):
     def violates(self, feature: FeatureSet) -> bool:
         """Return whether a feature violates the optimality condition by more than the features of A
         do."""
-        g = usable(self._rows.correlate(feature, self.A.v), feature.nonnegative)
+        g = feasible_slope(self._rows.correlate(feature, self.A.v), feature.nonnegative)
         return bool(np.abs(g).max() > max(self.problem.alpha, self.A.largest_gradient))
 
     def residual(self) -> float:

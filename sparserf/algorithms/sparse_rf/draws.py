@@ -2,7 +2,7 @@
 draws of one target.
 
 A draw whose coefficient must be at least 0 violates only phi_h' v >= -alpha: a positive gradient of
-it counts as 0 (`usable`).
+it counts as 0 (`feasible_slope`).
 
 `Draws` know their gradients phi_h' v at the dual point v (defined in `descent.py`), or a bound on
 them. Their features are made when needed: of draws from a random map only the seed is stored.
@@ -29,7 +29,7 @@ from ..._base.arrays import namespace
 from ..._core.search import top_k
 from ...features import FeatureSet
 from ...rows import correlation_pair
-from ...solvers.problem import usable
+from ...solvers.problem import feasible_slope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -107,8 +107,8 @@ class Draws:
         self._double: Rows | None = None
 
     def gradient(self, v: RowVector, alpha: float = 0.0, A: WorkingSet | None = None) -> np.ndarray:
-        """Return phi_h' v of each draw, as far as it is `usable`, or perhaps a bound, where both
-        are from -alpha to alpha.
+        """Return phi_h' v of each draw, or its `feasible_slope`, or perhaps a bound, where both are
+        from -alpha to alpha.
 
         A : the working set at v, which knows the gradients of the draws that are in it; None: there
             is none
@@ -161,7 +161,7 @@ class Draws:
         """Whether the gradients of all draws are known, or bounds on them."""
         return bool(np.isfinite(self._g).all())
 
-    def turn_to(self, rows: Rows) -> None:
+    def set_precision(self, rows: Rows) -> None:
         """Go on with the same rows in another precision; of both, one is single."""
         self._double = max(self._rows, rows, key=lambda rows: rows.dtype.itemsize)
         self._rows, self._moved = rows, np.inf
@@ -204,7 +204,7 @@ class Draws:
 
     def _learn(self, positions, g):
         """Note the gradients of the draws at these positions, at the dual point."""
-        self._g[positions] = usable(g, self._nonnegative[positions])
+        self._g[positions] = feasible_slope(g, self._nonnegative[positions])
         self._is_exact[positions] = True
 
     def _describe(self, positions, features, places=slice(None)):
@@ -343,7 +343,7 @@ class DrawSource(ABC):
         """Drop the answers to questions that were asked ahead, unless any next batch can use
         them."""
 
-    def turn_to(self, rows: Rows) -> None:
+    def set_precision(self, rows: Rows) -> None:
         """Go on with the same rows in another precision."""
         self._rows = rows
         self.forget()
@@ -391,12 +391,12 @@ class RandomSource(DrawSource):
         """Whether the gradients of all draws are known, or bounds on them."""
         return self._all is not None and self._all.are_known
 
-    def turn_to(self, rows: Rows) -> None:
+    def set_precision(self, rows: Rows) -> None:
         """Go on with the same rows in another precision."""
-        super().turn_to(rows)
+        super().set_precision(rows)
         self._last = None, None
         if self._all is not None:
-            self._all.turn_to(rows)
+            self._all.set_precision(rows)
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Return the question for the gradients of batch t."""

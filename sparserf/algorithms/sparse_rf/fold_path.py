@@ -20,7 +20,7 @@ from ...features import FeatureSet
 from ...rows.vectors import HostVectors
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import CLASS_VERSUS_REST
-from .class_turns import Turns
+from .softmax_by_class import SoftmaxByClass
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -104,7 +104,7 @@ class FoldPath(ABC):
         self._units = np.array([task.unit(y) for y in task.targets])
         self.alpha, self._slope_units = np.inf, np.array([task.slope_unit(y) for y in task.targets])
         self.progress = task.progress(options.callback, task.targets[0])
-        self._turns = Turns(self._targets, self.s) if task.is_joint else None
+        self._turns = SoftmaxByClass(self._targets, self.s) if task.is_joint else None
         self.is_quadratic = self._turns is None and self._losses[0].is_quadratic
         self.b = self._first_intercepts()
         self.z = np.repeat(self.b[:, None], n_rows, axis=1)

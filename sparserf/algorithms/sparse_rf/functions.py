@@ -20,7 +20,7 @@ from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
-from ..rows_that_go_together import warn_of_rows_that_go_together
+from ..dependent_rows import warn_of_dependent_rows
 from ..task import Task, model_in_time, partial_fits_on_error
 from .default import choose_model
 from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
@@ -275,7 +275,7 @@ def sparse_rf(
         if alpha is not None:
             return _fit_path(task, options, [alpha])[0]
         if groups is None and start is None and choice.holds_out_as_by_default:
-            warn_of_rows_that_go_together(task)
+            warn_of_dependent_rows(task)
         model = choose_model(task, options, choice.with_splits(X, y, groups))
     return model if start is None else with_indices_of(start, model)
 

@@ -26,7 +26,7 @@ from ..._core.search import top_k
 from ...features import FeatureSet
 from ...features.rules import BinnedRows
 from ...solvers.l1_quadratic import newton_step
-from ...solvers.problem import SLOPE_ROUNDING, usable
+from ...solvers.problem import SLOPE_ROUNDING, feasible_slope
 from .fold_path import FoldPath, eliminate_intercept
 from .path_draws import DRAWS_OF, most_to_enter
 from .path_rows import rows_in_order, rows_on_one_thread
@@ -83,7 +83,7 @@ class L1Path(FoldPath):
 
     def largest_alpha(self) -> float:
         _, features, g = self._draws.draw(self)
-        g = np.abs(usable(g, features.nonnegative)).max(axis=1, initial=0.0)
+        g = np.abs(feasible_slope(g, features.nonnegative)).max(axis=1, initial=0.0)
         g[g <= SLOPE_ROUNDING * np.abs(self.slopes()).sum(axis=1)] = 0.0
         return float((self._slope_units * g).max())
 
@@ -93,7 +93,7 @@ class L1Path(FoldPath):
         self.alpha = alpha
         index, features, g = self._draws.draw(self, times)
         self.n_drawn += len(index)
-        excess = np.abs(usable(g, features.nonnegative)) / self._alphas[:, None]
+        excess = np.abs(feasible_slope(g, features.nonnegative)) / self._alphas[:, None]
         chosen = np.empty(most_to_enter(self), np.intp)
         chosen = np.sort(chosen[: top_k(excess.max(axis=0), 1.0, chosen)])
         self.enter(features.take(chosen), index[chosen])
@@ -136,7 +136,7 @@ class L1Path(FoldPath):
         return np.maximum(super()._alphas, rounding)
 
     def _active(self, g, w, alpha):
-        return np.flatnonzero((w != 0) | (np.abs(usable(g, self._nonnegative)) > alpha))
+        return np.flatnonzero((w != 0) | (np.abs(feasible_slope(g, self._nonnegative)) > alpha))
 
     def _minimise(self, H, m, total, g, w, alpha, A):
         mask = self._nonnegative[A]

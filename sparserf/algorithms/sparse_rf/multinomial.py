@@ -54,14 +54,14 @@ class OneClassL1Fit(L1Fit):
         """The working set, with its coefficients and intercept."""
         return self.A
 
-    def hold_others(self, y: RowVector, b: float | None = None) -> None:
+    def fix_other_classes(self, y: RowVector, b: float | None = None) -> None:
         """Minimise from now on against the margins of the others, which the target y of
         CLASS_VERSUS_REST holds.
 
         b : the intercept to go to; None: the best one
         """
         A, self.problem = self.A, replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
-        A.weights.turn_to(self.problem)
+        A.weights.set_problem(self.problem)
         A.move(self.problem, A.w, self.problem.best_intercept(A.f, A.b) if b is None else b, A.f)
         A.learn([])
 

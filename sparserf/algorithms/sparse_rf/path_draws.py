@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._base.progress import check_not_ended
 from ...features import FeatureSet
-from ...solvers.problem import usable
+from ...solvers.problem import feasible_slope
 
 if TYPE_CHECKING:
     from ...features import FixedDictionary, LearningDictionary, RandomDictionary, RuleDictionary
@@ -112,7 +112,7 @@ class GivenDraws(PathDraws):
             features = self._dictionary.batch(k)
             index = start + np.arange(len(features))
             g = path.fitted_rows.correlate(features, V)
-            size = np.abs(usable(g, features.nonnegative)).max(axis=0)
+            size = np.abs(feasible_slope(g, features.nonnegative)).max(axis=0)
             size[np.isin(index, path.index)] = -1.0
             largest = np.sort(np.argsort(-size, kind="stable")[: most_to_enter(path)])
             largest = largest[size[largest] >= 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-class Turns:
+class SoftmaxByClass:
     """The multinomial loss as a loss of one class after the other, in time O(n) each.
 
     Kept are, for each row, the sums of e^z over the classes behind each class, as they were at the

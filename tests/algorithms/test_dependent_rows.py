@@ -13,10 +13,10 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf.algorithms.rows_that_go_together import (
+from sparserf.algorithms.dependent_rows import (
     MOST_ROWS,
+    detect_dependence,
     looked_at,
-    what_goes_together,
 )
 
 
@@ -81,10 +81,10 @@ def test_seasons_of_dates_are_no_order(seed):
     X, y = days(rng, 1500)
     day = np.arange(1500.0)
     dated = np.column_stack([X, day])
-    assert what_goes_together(dated, y[None], dates=[3]) is not None
+    assert detect_dependence(dated, y[None], dates=[3]) is not None
     y = np.sin(2 * np.pi * day / 365.2425) + (day % 7 < 2) + 0.3 * rng.normal(size=len(day))
-    assert what_goes_together(dated, y[None], dates=[3]) is None
-    assert what_goes_together(day[:, None], y[None], dates=[0]) is None
+    assert detect_dependence(dated, y[None], dates=[3]) is None
+    assert detect_dependence(day[:, None], y[None], dates=[0]) is None
     table = pd.DataFrame({"at": pd.to_datetime(day, unit="D")})
     fit_briefly(table, y)
 
@@ -125,31 +125,31 @@ def test_a_penalty_and_a_filter_are_silent():
 @pytest.mark.parametrize("seed", range(20))
 def test_independent_rows_are_silent(seed):
     X, y = independent(np.random.default_rng(seed))
-    assert what_goes_together(X, y[None]) is None
-    assert what_goes_together(X, np.where(y > 0, 1.0, -1.0)[None], has_labels=True) is None
+    assert detect_dependence(X, y[None]) is None
+    assert detect_dependence(X, np.where(y > 0, 1.0, -1.0)[None], has_labels=True) is None
     order = np.argsort(X[:, 3], kind="stable")  # sorted by a column
-    assert what_goes_together(X[order], y[None, order]) is None
+    assert detect_dependence(X[order], y[None, order]) is None
     order = np.argsort(y)  # or by y
-    assert what_goes_together(X[order], y[None, order]) is None
+    assert detect_dependence(X[order], y[None, order]) is None
     twice = np.repeat(np.arange(len(y)), 2)  # or each row twice
-    assert what_goes_together(X[twice], y[None, twice]) is None
+    assert detect_dependence(X[twice], y[None, twice]) is None
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_of_an_order_in_random_order_are_silent(seed):
     rng = np.random.default_rng(seed)
     X, y = days(rng)
-    assert what_goes_together(X, y[None]) is not None
+    assert detect_dependence(X, y[None]) is not None
     some = rng.permutation(len(y))
-    assert what_goes_together(X[some], y[None, some]) is None
+    assert detect_dependence(X[some], y[None, some]) is None
 
 
 def test_a_curve_on_a_grid_is_silent():
     x = np.linspace(-3, 3, 300)
-    assert what_goes_together(x[:, None], np.sin(2 * x)[None]) is None
+    assert detect_dependence(x[:, None], np.sin(2 * x)[None]) is None
     grid = np.stack(np.meshgrid(np.linspace(-2, 2, 30), np.linspace(-2, 2, 30)), axis=-1)
     grid = grid.reshape(-1, 2)
-    assert what_goes_together(grid, (np.sin(3 * grid[:, 0]) * grid[:, 1])[None]) is None
+    assert detect_dependence(grid, (np.sin(3 * grid[:, 0]) * grid[:, 1])[None]) is None
 
 
 @pytest.mark.slow
@@ -159,10 +159,10 @@ def test_the_same_rows_get_the_same_answer_quickly():
     X[:, 0] = rng.integers(0, 2000, len(y))
     y += rng.normal(size=2000)[X[:, 0].astype(int)]
     began = time.perf_counter()
-    seen = what_goes_together(X, y[None])
+    seen = detect_dependence(X, y[None])
     assert time.perf_counter() - began < 10
     assert seen.column == 0
-    assert all(what_goes_together(X, y[None]) == seen for _ in range(3))
+    assert all(detect_dependence(X, y[None]) == seen for _ in range(3))
     assert len(looked_at(10**6)) == MOST_ROWS
     assert np.array_equal(looked_at(10**6), looked_at(10**6))
 
@@ -172,9 +172,9 @@ def test_what_cells_may_be():
     person, X, y = persons(np.random.default_rng(6))
     X = np.column_stack([X, np.full(len(y), np.nan), np.ones(len(y)), np.full(len(y), 1e300)])
     X[::7, 1] = np.nan
-    assert what_goes_together(X, y[None]).column == 0
-    assert what_goes_together(X[:, 3:], y[None]) is None
-    assert what_goes_together(X, np.zeros((1, len(y)))) is None
+    assert detect_dependence(X, y[None]).column == 0
+    assert detect_dependence(X[:, 3:], y[None]) is None
+    assert detect_dependence(X, np.zeros((1, len(y)))) is None
     with pytest.warns(srf.GroupedRowsWarning, match="column 0"):
         fit_briefly(X[:, :3], y, sample_weight=(person > 3).astype(float))
     fit_briefly(sp.csr_matrix(np.nan_to_num(X[:, :3])), y)
@@ -212,9 +212,9 @@ def test_measured_numbers_are_not_named_as_groups(kind):
 def test_a_column_of_groups_is_named_before_a_measured_one():
     person, X, y = persons(np.random.default_rng(0))
     measured = np.random.default_rng(1).normal(size=60)[person]
-    seen = what_goes_together(np.column_stack([measured, X]), y[None])
+    seen = detect_dependence(np.column_stack([measured, X]), y[None])
     assert (seen.column, seen.is_measured) == (1, False)
-    seen = what_goes_together(np.column_stack([measured, X[:, 1:]]), y[None])
+    seen = detect_dependence(np.column_stack([measured, X[:, 1:]]), y[None])
     assert (seen.column, seen.is_measured) == (0, True)
 
 

@@ -1,15 +1,15 @@
 """A look at the rows of a table for groups and time order that a call has not spoken of.
 
 Rows held out at random say too little of the error where rows come in groups or in time: each has
-its like among the rows that are fitted. `warn_of_rows_that_go_together` warns where that seems to
-be so. It looks at what a quadratic function of the columns, and waves of the seasons of dates,
-leave of y, and asks two questions.
+its like among the rows that are fitted. `warn_of_dependent_rows` warns where that seems to be so.
+It looks at the residual of y, which a quadratic function of the columns, and waves of the seasons
+of dates, leave, and asks two questions.
 
-Do rows of one level of a column go together? They do where what is left of y is alike in rows of a
+Do rows of one level of a column go together? They do where the residual of y is alike in rows of a
 level, and not in rows of the next level, as for numbers of persons; of an effect of the column that
 is smooth, next levels are alike as well.
 
-Do rows that follow one another go together? They do where what is left of y is alike from one row
+Do rows that follow one another go together? They do where the residual of y is alike from one row
 to the next, beyond a slow drift, and where the columns tell which rows are near in the order: the
 nearest row by the columns is near in the order, too. So it is not enough that the table is sorted
 by y. A table that is sorted by a column of fractions, such as a grid, is left alone.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # Fewer rows say too little; of more than MOST_ROWS, as many are looked at, in runs of RUN that
 # follow one another; of more than MOST_COLUMNS columns and outputs so many, evenly spaced.
 FEWEST_ROWS, MOST_ROWS, RUN, MOST_COLUMNS, MOST_OUTPUTS = 50, 10_000, 500, 200, 10
-# The correlation of what is left of y from row to row: .33 and more in 30 of the 38 tables in which
+# The correlation of the residual of y from row to row: .33 and more in 30 of the 38 tables in which
 # blocks or groups matter; at most .25 where they do not, but in one table of 132 rows and in tables
 # sorted by y.
 FOLLOWS = 0.3
@@ -54,7 +54,7 @@ NEAR_IN_ORDER, WITHIN, QUERIES = 0.33, 0.1, 500
 # Rows are sorted by y where it rises, or falls, in this share of the steps; of labels where there
 # are fewer changes than the share CHANGES of those in random order.
 RISING, CHANGES = 0.95, 0.05
-# Squared differences of what is left of y within a level, as a share of those between next levels:
+# Squared differences of the residual of y within a level, as a share of those between next levels:
 # at most .61 in 23 of 25 tables in which levels matter, .82 or more where they do not, among those
 # with a difference of 4 errors.
 WITHIN_LEVEL = 2 / 3
@@ -71,11 +71,11 @@ WAVES, RIDGE = 5, 0.01
 # Of dates, the lengths of seasons in days, and the number of waves of each: what y owes to them is
 # in the columns, and no sign of an order.
 SEASONS = ((365.2425, 3), (7.0, 3), (1.0, 2))
-# Below this share of the squares of y what is left is what the penalty has shrunk.
+# Below this share of the squares of y the residual is what the penalty has shrunk.
 NOTHING_LEFT = 0.01
 
 
-class Seen(NamedTuple):
+class Dependence(NamedTuple):
     """What goes together: rows that follow one another, or those of a level of a column.
 
     column : the column of the levels; None: rows that follow one another
@@ -90,7 +90,7 @@ class Seen(NamedTuple):
     is_measured: bool = False
 
 
-def warn_of_rows_that_go_together(task: Task) -> None:
+def warn_of_dependent_rows(task: Task) -> None:
     """Warn where rows look grouped or in time order, if they are dense and in memory, and there is
     time to look."""
     rows = task.raw
@@ -112,7 +112,7 @@ def warn_of_rows_that_go_together(task: Task) -> None:
         X, y = X[first], y[:, first]
     y = y[evenly(len(y), MOST_OUTPUTS)]
     with single_threaded_blas():
-        seen = what_goes_together(X, y, task.loss.is_classifier, dates)
+        seen = detect_dependence(X, y, task.loss.is_classifier, dates)
     if seen is not None:
         warn(_message(seen, table), GroupedRowsWarning)
 
@@ -160,10 +160,10 @@ def looked_at(n: int) -> np.ndarray:
     return (starts[:, None] + np.arange(RUN)).ravel()
 
 
-def what_goes_together(
+def detect_dependence(
     X: np.ndarray, y: np.ndarray, has_labels: bool = False, dates: Sequence[int] = ()
-) -> Seen | None:
-    """Return what rows go together by, or None.
+) -> Dependence | None:
+    """Return by what rows depend on one another, or None.
 
     X : the rows, with NaN for missing cells, and the numbers of levels for categories
     y : the targets, (n_targets, n_rows); for labels one for each class
@@ -191,15 +191,17 @@ def what_goes_together(
         ranks, y = ranks[first], y[first]
         columns = [column.of_rows(first) for column in columns]
 
-    left = what_is_left(y, ranks)
-    likeness = [column.likeness(left) for column in columns]
-    alike = [k for k, ratio in enumerate(likeness) if ratio <= WITHIN_LEVEL]
+    residual = ridge_residual(y, ranks)
+    ratios = [column.within_level_ratio(residual) for column in columns]
+    alike = [k for k, ratio in enumerate(ratios) if ratio <= WITHIN_LEVEL]
     if alike:  # a column that may name groups comes first
-        column = columns[min(alike, key=lambda k: (columns[k].is_measured, likeness[k]))]
+        column = columns[min(alike, key=lambda k: (columns[k].is_measured, ratios[k]))]
         n_levels = len(column.counts)
-        return Seen(column.number, n_levels, len(left) / n_levels, column.is_measured)
-    if not any(column.is_grid for column in columns) and follow(left, y, ranks, has_labels):
-        return Seen(None)
+        return Dependence(column.number, n_levels, len(residual) / n_levels, column.is_measured)
+    if not any(column.is_grid for column in columns) and is_autocorrelated(
+        residual, y, ranks, has_labels
+    ):
+        return Dependence(None)
     return None
 
 
@@ -243,15 +245,15 @@ class Column:
         ranks = (np.cumsum(self.counts) - (self.counts - 1) / 2)[self.place]
         return (ranks - ranks.mean()) / (ranks.std() or 1.0)
 
-    def likeness(self, left: np.ndarray) -> float:
-        """Return the mean squared difference of what is left of y in rows of a level, over that in
+    def within_level_ratio(self, residual: np.ndarray) -> float:
+        """Return the mean squared difference of the residual of y in rows of a level, over that in
         rows of next levels; infinity where that says nothing."""
-        n, counts = len(left), self.counts
+        n, counts = len(residual), self.counts
         if not (FEWEST_LEVELS <= len(counts) < n <= MOST_IN_LEVEL * len(counts)):
             return np.inf
         order = np.random.default_rng(0).permutation(n)  # rows may be sorted by y
         order = order[np.argsort(self.place[order], kind="stable")]
-        left, level = left[order], self.place[order]
+        residual, level = residual[order], self.place[order]
         is_small = counts <= LARGE * n
         start, after = np.cumsum(counts) - counts, np.minimum(level + 1, len(counts) - 1)
         next_row = start[after] + (np.arange(n) - start[level]) % counts[after]
@@ -260,11 +262,11 @@ class Column:
         between = (counts[level] > 1) & (level < after) & alike & is_small[after]
         if min(len(within), np.count_nonzero(between)) < MANY * n:
             return np.inf
-        own = ((left[within + 1] - left[within]) ** 2).sum(axis=1)
-        other = ((left - left[next_row]) ** 2).sum(axis=1)[between]
+        own = ((residual[within + 1] - residual[within]) ** 2).sum(axis=1)
+        other = ((residual - residual[next_row]) ** 2).sum(axis=1)[between]
         gap = other.mean() - own.mean()
         error = np.sqrt(own.var() / len(own) + other.var() / len(other))
-        is_curve = other.mean() < NEXT_LEVEL * 2 * (left**2).sum(axis=1).mean()
+        is_curve = other.mean() < NEXT_LEVEL * 2 * (residual**2).sum(axis=1).mean()
         return np.inf if is_curve or gap <= ERRORS * error else own.mean() / other.mean()
 
 
@@ -282,7 +284,7 @@ def rising(values: np.ndarray) -> float:
     return max(float(np.mean(steps >= 0)), float(np.mean(steps <= 0)))
 
 
-def what_is_left(y: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+def ridge_residual(y: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     """Return what ridge regression on ranks, their squares and a slow drift over the rows leaves of
     y."""
     time = (np.arange(len(y)) + 0.5) / len(y)
@@ -294,15 +296,17 @@ def what_is_left(y: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     return y - Z @ np.linalg.solve(gram, Z.T @ y)
 
 
-def follow(left: np.ndarray, y: np.ndarray, ranks: np.ndarray, has_labels: bool) -> bool:
-    """Return whether rows that follow one another go together.
+def is_autocorrelated(
+    residual: np.ndarray, y: np.ndarray, ranks: np.ndarray, has_labels: bool
+) -> bool:
+    """Return whether the residuals of rows that follow one another are alike.
 
-    left : what is left of y
+    residual : of y
     """
-    n, total = len(left), (left**2).sum()
+    n, total = len(residual), (residual**2).sum()
     if total < NOTHING_LEFT * (y**2).sum() or is_sorted(y, has_labels):
         return False
-    correlation = (left[1:] * left[:-1]).sum() / total
+    correlation = (residual[1:] * residual[:-1]).sum() / total
     if correlation < max(FOLLOWS, ERRORS / np.sqrt(n)):
         return False
     asked = evenly(n, QUERIES)
