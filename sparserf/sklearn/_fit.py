@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._base.calls import unknown_keyword
 from .._base.checks import as_array
-from ..algorithms import REGISTRY
+from ..algorithms.registry import REGISTRY
 from ..columns.targets import as_labels
 from ..explain.importances import ImportanceSample
 from ..losses import LOSSES, Loss

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._base.calls import checks_call
 from .._base.floats import as_ieee, methods_as_ieee
-from ..algorithms import REGISTRY
+from ..algorithms.registry import REGISTRY
 from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Linear, are_same, check_any_sign, default_batch_size
 from ..model import SparseModel

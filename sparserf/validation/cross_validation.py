@@ -22,7 +22,7 @@ from .._base.checks import check_choice, check_rng
 from .._base.deadline import NEVER, check_time_limit, limit_of_next, time_left
 from .._base.progress import parts, reporting, tell_model
 from .._base.warnings import TimeLimitWarning, warn
-from ..algorithms import REGISTRY, Path
+from ..algorithms.registry import REGISTRY, Path
 from ..losses import PROBABILISTIC, loss_from_parameters
 from ..model import SparseModel
 from .folds import Dataset, draw_seeds

@@ -22,7 +22,6 @@ from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..dependent_rows import warn_of_dependent_rows
 from ..task import Task, model_in_time, partial_fits_on_error
-from .default import choose_model
 from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
 from .multinomial import MultinomialL1Fit
 from .options import ChoiceOptions, SparseRFOptions
@@ -276,6 +275,8 @@ def sparse_rf(
             return _fit_path(task, options, [alpha])[0]
         if groups is None and start is None and choice.holds_out_as_by_default:
             warn_of_dependent_rows(task)
+        from .default import choose_model  # which no other function needs
+
         model = choose_model(task, options, choice.with_splits(X, y, groups))
     return model if start is None else with_indices_of(start, model)
 
