@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .algorithms.drp import drp, drp_path
     from .algorithms.harfe import harfe, harfe_path
     from .algorithms.mfga import mfga, mfga_path
+    from .algorithms.points import Points, points
     from .algorithms.prune import prune
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
     from .features import (
@@ -52,6 +53,7 @@ _NAMES = {
     "algorithms.drp": ("drp", "drp_path"),
     "algorithms.harfe": ("harfe", "harfe_path"),
     "algorithms.mfga": ("mfga", "mfga_path"),
+    "algorithms.points": ("Points", "points"),
     "algorithms.prune": ("prune",),
     "algorithms.sparse_rf": ("sparse_rf", "sparse_rf_path"),
     "features": (
@@ -88,6 +90,7 @@ __all__ = [
     "Intervals",
     "Linear",
     "Perceptron",
+    "Points",
     "RandomNeurons",
     "Rules",
     "SparseModel",
@@ -108,6 +111,7 @@ __all__ = [
     "mfga",
     "mfga_path",
     "plot",
+    "points",
     "prune",
     "show_versions",
     "sparse_rf",
