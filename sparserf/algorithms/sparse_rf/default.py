@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from .members import Member
     from .options import ChoiceOptions, SparseRFOptions
 
-# The loss that dropping terms may cost, as a share of what the terms are worth.
+# The loss that dropping terms may cost, and that dropping columns of linear functions may cost
+# before, as a share of what the terms are worth.
 PRUNED = 0.002
 # Of more terms than this those that vary most may stay; which is seen on so many rows, or those of
 # the search.
@@ -172,7 +173,7 @@ def search(
         del fits  # the values of its terms
         if paths[-1].ended:
             break
-    return Stack.of(loss, paths, options.fit_intercept)
+    return Stack.of(loss, paths, options.fit_intercept).with_fewest_columns(PRUNED)
 
 
 def members_of(
@@ -267,7 +268,7 @@ def small_model(
     many : the most terms where the user does not say it
     """
     most, looked_at = max_terms or many, LOOKED_AT * many // MOST_TERMS
-    worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
+    worth = PRUNED * stack.worth
     unit = stack.loss.task.unit(stack.loss.task.targets[0]) / task.unit(task.targets[0])
     worth = in_units(worth, unit, task.loss.degree)
     has_intercept = options.fit_intercept

@@ -68,6 +68,8 @@ class Member(ABC):
     patience: ClassVar[tuple[int, int]] = 5, 2
     # The largest penalty is taken whose loss is within so many standard errors of the least.
     errors: ClassVar[float] = 0.5
+    # Whether its fits can drop columns (`RidgePath.drop_columns`).
+    drops_columns: ClassVar[bool] = False
 
     @staticmethod
     def rows_of(folds: Folds) -> FoldRows:
@@ -256,9 +258,11 @@ MOST_RIDGE, MOST_INPUTS = 1_000, 2**23
 
 @dataclass(frozen=True, eq=False)
 class Linear(Member):
-    """Linear functions of all inputs, with a penalty on the squares of their weights."""
+    """Linear functions of all inputs, or of the fewest that will do, with a penalty on the squares
+    of their weights."""
 
     name = "linear"
+    drops_columns = True
     fall = 0.1
     errors = 1.0
     task: Task = field(repr=False)
@@ -296,12 +300,16 @@ class Linear(Member):
         """Return the linear functions fitted to all rows."""
         again = self._path(self.task)
         again.turn_to(found[0].alpha * float(np.mean([of_fold.share for of_fold in found])))
+        while len(again.index) > len(found[0].state[1]):
+            again.drop_columns()
         return as_functions(model_of([again], self.task, certified=False))
 
 
 def as_functions(model: SparseModel) -> SparseModel:
     """Return a model of inputs as one of a linear function for each output."""
-    W, n = np.atleast_2d(model.coef), model.features.n_inputs
+    n = model.features.n_inputs
+    W = np.zeros((np.atleast_2d(model.coef).shape[0], n))
+    W[:, model.support] = model.coef
     unit = power_of_two(W)  # y, and so W, may be of any size
     coef = unit * np.eye(len(W)).reshape(*model.coef.shape[:-1], -1)
     features = linear_functions(W / unit).staged(model.features.stage)

@@ -3,7 +3,7 @@ better."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from ..chosen_on_folds import Taken
 from .members import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..._base.threads import Workers
     from ...solvers.effort import Effort
@@ -68,6 +68,7 @@ class MemberPath:
     n_drawn : the number of features that all folds have drawn
     ended : whether a callback has ended the path
     place : which of the penalties is taken
+    sparser : the same with fewer and fewer columns, at this penalty
     """
 
     member: Member
@@ -80,6 +81,7 @@ class MemberPath:
     n_drawn: int
     ended: bool
     place: int
+    sparser: Sequence[MemberPath] = ()
 
     @property
     def losses(self) -> np.ndarray:
@@ -105,7 +107,10 @@ def follow(fits: MemberFits, effort: Effort, beaten: float = np.inf) -> MemberPa
         effort.note_cut("paths of penalties")
     elif not ended:
         effort.note_finished()
-    return fits.path(ended)
+    path = fits.path(ended)
+    if ended or is_late or not path.member.drops_columns:
+        return path
+    return replace(path, sparser=list(fits.with_fewer_columns(path, effort)))
 
 
 class MemberFits:
@@ -231,6 +236,32 @@ class MemberFits:
         of_folds, n_drawn = np.array(self._of_folds), sum(fit.n_drawn for fit in self._fits)
         (place, taken), without = self._taken.what, [each.what for each in self._without]
         return MemberPath(self._member, self.loss, *taken, without, of_folds, n_drawn, ended, place)
+
+    def with_fewer_columns(self, path: MemberPath, effort: Effort) -> Iterator[MemberPath]:
+        """Yield the path with fewer and fewer columns of its linear functions, until their loss is
+        higher by the share FALL, or there is no time."""
+        for fit, found in zip(self._fits, path.found, strict=True):
+            fit.return_to(found.alpha, found.state)
+        loss, least = 0.0, np.inf
+
+        def drop(fit):
+            with ends_at(effort.deadline):
+                fit.drop_columns()
+
+        while loss <= (1 + FALL) * least and len(self._fits[0].index) > 1 and not effort.is_late:
+            for _ in self._workers.map(drop, self._fits):
+                pass
+            margins = [fit.margins() for fit in self._fits]
+            predictions = self._folds.predictions(margins)
+            loss = float(self._loss.of_each_fold(predictions).sum())
+            least = min(least, loss)
+            yield replace(
+                path,
+                predictions=predictions,
+                means=self._folds.means(margins),
+                found=[Found(path.found[0].alpha, fit.share, fit.state()) for fit in self._fits],
+                without=[predictions] * len(self._folds),
+            )
 
 
 def _way_alone(objectives, n_ways):

@@ -1,4 +1,10 @@
-"""Linear functions of all columns on one fold, with a penalty on the squares of their weights."""
+"""Linear functions on one fold, with a penalty on the squares of their weights: of all columns, and
+then of fewer and fewer of them.
+
+Columns are dropped by recursive feature elimination (I. Guyon, J. Weston, S. Barnhill, V. Vapnik,
+Machine Learning 46, 2002): those whose part of the function varies least, a share at a time, with
+the others fitted again each time.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +36,8 @@ STEPS, FALL = 4, 1e-3
 # A step by conjugate gradients ends where the residual is this share of the gradient, or after so
 # many products with the Hessian.
 CG_TOL, CG_STEPS = 0.03, 50
+# The share of the columns that stay, each time that some are dropped.
+KEPT = 0.7
 
 
 class RidgePath(FoldPath):
@@ -40,6 +48,8 @@ class RidgePath(FoldPath):
 
     features: FeatureSet
     index: np.ndarray
+    # The curvature of each target of which the penalty is a multiple; None: that of each step.
+    _curvatures: list[float] | None = None
 
     def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
         super().__init__(task, options, fitted)
@@ -56,6 +66,7 @@ class RidgePath(FoldPath):
         self.values = Numbers(held, n)
         self.features, self.index = inputs_times(np.ones(X.shape[1])), np.arange(X.shape[1])
         self.w = np.zeros((len(self.w), len(held)))
+        self._variances = np.sign(self._scale)
         self._missing = missing_variance((held[:, :n] * share) @ held[:, :n].T)
 
     def largest_alpha(self) -> float:
@@ -71,13 +82,66 @@ class RidgePath(FoldPath):
                 break
             before = now
 
+    # Fewer columns
+
+    def return_to(self, alpha: float, state: State) -> None:
+        """Return to what was found with this penalty."""
+        _, _, w, b = state
+        w, b = w / self._units[:, None], b / self._units
+        self.alpha = alpha
+        self.w = w / np.where(self._scale > 0, self._scale, 1.0)
+        self.b = b + w @ self._mean
+        self.z = self._apply(self.w) + self.b[:, None]
+
+    def drop_columns(self) -> None:
+        """Drop the columns whose part of the function varies least, and fit the others again."""
+        if self._curvatures is None:
+            # With fewer and fewer columns the penalty stays what it is: as a share of the curvature
+            # at each step it would fall with every one where classes can be told apart.
+            self._curvatures = [float(self.curvature_of(k).sum()) for k in range(len(self.w))]
+        worth = self._variances * (self.w**2).sum(axis=0)
+        n = max(1, int(KEPT * len(worth)))
+        dropped = self.w.copy()
+        kept = np.sort(np.argsort(-worth, kind="stable")[:n])
+        dropped[:, kept] = 0.0
+        self.z -= self._apply(dropped)
+        self.w, self.index, self.features = (
+            self.w[:, kept],
+            self.index[kept],
+            self.features.take(kept),
+        )
+        self._mean, self._scale = self._mean[kept], self._scale[kept]
+        self._variances = self._variances[kept]
+        self._keep_values(kept)
+        self.turn_to(self.alpha)
+
+    def _apply(self, w):
+        """Return the sum of the columns times these weights at each row."""
+        return self.values.apply(w)
+
+    def _keep_values(self, kept):
+        """Keep the values of these columns."""
+        self.values = Numbers(self.values.of_terms(kept), self.n)
+        self._missing = self._missing[np.ix_(kept, kept)]
+        self.gram = None if self.gram is None else self.gram[np.ix_(kept, kept)]
+
+    def _set_unit(self, k, alpha, total):
+        """Set the penalty of target k, where its curvature is `total`."""
+        total = total if self._curvatures is None else self._curvatures[k]
+        self._unit = alpha * self._slope_units[0] * max(total, 1e-300)
+
+    # Steps
+
     def _active(self, g, w, alpha):
         return np.arange(len(w))
 
+    def _step(self, k, alpha, loss, y):
+        self._target = k
+        return super()._step(k, alpha, loss, y)
+
     def _minimise(self, H, m, total, g, w, alpha, A):
-        unit = alpha * self._slope_units[0]
         eliminate_intercept(H, m, total)
-        self._unit = unit * max(self._total, 1e-300)
+        self._set_unit(self._target, alpha, self._total)
         H[np.diag_indices_from(H)] += self._unit
         H += self._total * self._missing
         return w - np.linalg.solve(H, g + self._slope_of_penalty(w)), 0.0
@@ -109,9 +173,11 @@ class WideRidgePath(RidgePath):
         mean, squares = X.T @ share, (X.multiply(X) if is_sparse(X) else X * X).T @ share
         deviation = np.sqrt(np.maximum(squares - mean**2, 0.0))
         is_constant = deviation <= 1e-7 * np.maximum(np.abs(mean), 1e-30)
+        unit = deviation
         if is_sparse(X):  # a rare entry says little, and keeps its unit
-            deviation = np.full(len(deviation), np.sqrt(np.mean(deviation**2)) or 1.0)
-        self._scale = np.where(is_constant, 0.0, 1 / np.where(is_constant, 1.0, deviation))
+            unit = np.full(len(deviation), np.sqrt(np.mean(deviation**2)) or 1.0)
+        self._scale = np.where(is_constant, 0.0, 1 / np.where(is_constant, 1.0, unit))
+        self._variances = (deviation * self._scale) ** 2
         self._mean, d = np.zeros(len(mean)), len(mean)
         self.features, self.index = inputs_times(np.ones(d)), np.arange(d)
         self.w = np.zeros((len(self.w), d))
@@ -121,7 +187,7 @@ class WideRidgePath(RidgePath):
         fitted = X[:n]
         u, h = self.s * loss.derivative(z[:n], y), self.curvature(loss, z[:n], y)
         total = h.sum()
-        self._unit = alpha * self._slope_units[0] * max(total, 1e-300)
+        self._set_unit(k, alpha, total)
         m = scale * (fitted.T @ h) if self._has_intercept else np.zeros(len(w))
 
         def hessian(d):
@@ -140,6 +206,12 @@ class WideRidgePath(RidgePath):
 
     def _slope_of_penalty(self, w):
         return self._unit * w
+
+    def _apply(self, w):
+        return np.stack([self._X @ (self._scale * w_k) for w_k in w])
+
+    def _keep_values(self, kept):
+        self._X = self._X[:, kept]
 
 
 def missing_variance(C: np.ndarray) -> np.ndarray:

@@ -91,6 +91,24 @@ class Stack:
             return stack
         return replace(stack, weights=0 * weights)
 
+    def with_fewest_columns(self, share: float) -> Stack:
+        """Return the stack whose linear functions have the fewest columns at which its loss on the
+        rows held out is higher by at most this share of its `worth`."""
+        most, stack = self.loss_of_stack + share * self.worth, self
+        for k, path in enumerate(self.paths):
+            for sparser in path.sparser if self.weights[k] > 0 else ():
+                fewer = stack._with_path(k, sparser)
+                stack = fewer if fewer.loss_of_stack <= most else stack
+        return stack
+
+    def _with_path(self, k, path):
+        """Return the stack with another path of member k, and the best weights."""
+        paths = [*self.paths[:k], path, *self.paths[k + 1 :]]
+        predictions, b = [each.predictions for each in paths], self.best_constant
+        weights = stacked_weights(self.loss, predictions, b, self.weights)
+        stacked = self.loss.losses(margins_of_stack(b, weights, predictions))
+        return replace(self, paths=paths, weights=weights, stacked=stacked)
+
     @property
     def used(self) -> list[tuple[MemberPath, float]]:
         """The members that count, with their weights."""
@@ -105,6 +123,12 @@ class Stack:
     def loss_of_constant(self) -> float:
         """The mean loss of the best constant on the rows held out."""
         return float(self.loss.folds.weight @ self.constant)
+
+    @property
+    def worth(self) -> float:
+        """What the terms are worth: by how much the loss is below the constant's, or the loss
+        itself, where that is less."""
+        return min(self.loss_of_stack, self.loss_of_constant - self.loss_of_stack)
 
     def loss_of_other_rows(self) -> float:
         """Return the mean loss that is expected of other rows.

@@ -103,6 +103,10 @@ class Numbers(TermValues):
     def _fitted(self):
         return self._values[:, : self._n]
 
+    def of_terms(self, kept: np.ndarray) -> np.ndarray:
+        """Return the values of some terms."""
+        return self._values[kept]
+
     def enter(self, features: FeatureSet) -> None:
         if not all(block.is_bounded for block in features.blocks):
             self.dtype = np.dtype(np.float64)
