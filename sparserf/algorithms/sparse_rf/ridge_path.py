@@ -99,19 +99,15 @@ class RidgePath(FoldPath):
             # With fewer and fewer columns the penalty stays what it is: as a share of the curvature
             # at each step it would fall with every one where classes can be told apart.
             self._curvatures = [float(self.curvature_of(k).sum()) for k in range(len(self.w))]
-        worth = self._variances * (self.w**2).sum(axis=0)
-        n = max(1, int(KEPT * len(worth)))
+        varies = self._variances * (self.w**2).sum(axis=0)
+        n = max(1, int(KEPT * len(varies)))
+        kept = np.sort(np.argsort(-varies, kind="stable")[:n])
         dropped = self.w.copy()
-        kept = np.sort(np.argsort(-worth, kind="stable")[:n])
         dropped[:, kept] = 0.0
         self.z -= self._apply(dropped)
-        self.w, self.index, self.features = (
-            self.w[:, kept],
-            self.index[kept],
-            self.features.take(kept),
-        )
+        self.features, self.index = self.features.take(kept), self.index[kept]
+        self.w, self._variances = self.w[:, kept], self._variances[kept]
         self._mean, self._scale = self._mean[kept], self._scale[kept]
-        self._variances = self._variances[kept]
         self._keep_values(kept)
         self.turn_to(self.alpha)
 
