@@ -10,7 +10,13 @@ from sparserf._base.threads import Workers
 from sparserf.algorithms.sparse_rf import paths
 from sparserf.solvers.effort import Effort
 
-PATIENT = {"fall": 0.7, "errors": 0.5, "patience": (5, 2), "most_terms": lambda n: 2_000}
+PATIENT = {
+    "drops_columns": False,
+    "fall": 0.7,
+    "errors": 0.5,
+    "patience": (5, 2),
+    "most_terms": lambda n: 2_000,
+}
 
 
 class Folds:
