@@ -218,6 +218,8 @@ def distill(
     options = DistillOptions.of_call(locals())
     rng, deadline = options.rng, check_time_limit(time_limit)
     labels = None if classes is None else _check_classes(classes, options.loss)
+    if options.loss.n_outputs > 1:
+        raise ValueError(f"loss must have one output for each value, got {options.loss!r}")
     check_workers(workers)
 
     if is_sparse(X) or not (is_frame(X) or isinstance(X, (np.ndarray, Sequence))):

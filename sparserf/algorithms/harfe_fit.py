@@ -400,8 +400,8 @@ def begin_fits(
     normalized, and the gradients at the constants.
     """
     n, problems, constants, dual_points = task.rows.n_rows, [], [], []
-    for y in task.targets:
-        problem = task.problem(ridge.RidgeProblem, y, options.alpha, options.fit_intercept)
+    for k, y in enumerate(task.targets):
+        problem = task.problem(ridge.RidgeProblem, y, options.alpha, options.fit_intercept, k)
         constant = SupportIterate.best_constant(problem)
         problems.append(problem)
         constants.append(constant)

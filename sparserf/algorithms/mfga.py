@@ -588,9 +588,9 @@ def greedy_fits(
         make_solver = partial(CoefficientsOnRows, best_phase=options.best_phase)
 
     fits = []
-    for y in [np.stack(task.targets)] if task.is_joint else task.targets:
+    for k, y in enumerate([np.stack(task.targets)] if task.is_joint else task.targets):
         outputs = np.atleast_2d(y)
-        problem = task.problem(RidgeProblem, outputs, options.alpha, options.fit_intercept)
+        problem = task.problem(RidgeProblem, outputs, options.alpha, options.fit_intercept, k)
         solver = make_solver(task.rows, problem, candidates, len(outputs))
         fits.append(
             GreedyFit(

@@ -266,7 +266,7 @@ class Task:
         if (
             several_outputs == "apart"
             and classes is None
-            and len(targets) > 1
+            and len(targets) > loss.n_outputs
             and not loss.is_quadratic
         ):
             raise ValueError(
@@ -353,6 +353,11 @@ class Task:
             raise ValueError(
                 f"{argument} must be None for more than two classes, got "
                 f"{getattr(columns, argument)!r} for {len(self.targets)}"
+            )
+        if constraints is not None and constraints.curvature.any() and self.loss.n_outputs > 1:
+            raise ValueError(
+                f"convex must be None for {self.loss!r}, whose sorted predictions need not be "
+                f"convex, got {columns.convex!r}"
             )
         return replace(self, constraints=constraints)
 
@@ -538,11 +543,20 @@ class Task:
         overflow nor underflow."""
         return power_of_two(y) if self.loss.degree else 1.0
 
-    def loss_of(self, y: np.ndarray) -> Loss:
+    def loss_of(self, y: np.ndarray, output: int | None = None) -> Loss:
         """Return the loss for a target in its unit, a function of z and of `target_of` this
-        target."""
-        loss = self.loss.scaled(self.unit(y))
+        target.
+
+        output : the number of the target; None: the loss of all targets side by side
+        """
+        loss = self.loss if output is None else self.loss.of_output(output)
+        loss = loss.scaled(self.unit(y))
         return loss if self.offset is None else OffsetLoss(loss)
+
+    @property
+    def losses(self) -> list[Loss]:
+        """The loss of each target, as `loss_of` returns it."""
+        return [self.loss_of(y, k) for k, y in enumerate(self.targets)]
 
     def target_of(self, y: np.ndarray) -> np.ndarray:
         """Return a target in its unit, together with the offsets where there are some."""
@@ -554,10 +568,11 @@ class Task:
         those of a category.
 
         With a log link and offsets these are y / e^o and s e^o: counts over exposures, weighted by
-        exposures (by s alone where each output has offsets of its own).
+        exposures (by s alone where each output has offsets of its own). Outputs of one y share a
+        target.
         """
         if self.offset is None or self.loss.link != "log":
-            return self.targets, self.weight
+            return self.targets[:: self.loss.n_outputs], self.weight
         exposure = np.exp(self.offset)
         weight = self.weight * exposure if exposure.ndim == 1 else self.weight
         return [y / exposure for y in self.targets], weight / weight.mean()
@@ -596,14 +611,20 @@ class Task:
         return self.loss.penalty_unit(y / self.unit(y), self.weight)
 
     def problem(
-        self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool
+        self,
+        Kind: type[OfKind],
+        y: np.ndarray,
+        alpha: float,
+        fit_intercept: bool,
+        output: int | None = None,
     ) -> OfKind:
         """Return the problem of fitting y in its unit: a `Kind`, a class of `Problem`.
 
         alpha : the factor of a penalty on squares, in the unit of `Loss.penalty_unit`
+        output : as in `loss_of`
         """
         alpha = min(alpha * self.penalty_unit(y), 1e300)
-        loss, y = self.loss_of(y), self.target_of(y)
+        loss, y = self.loss_of(y, output), self.target_of(y)
         return Kind.from_arrays(self.rows.vectors, loss, y, self.weight, alpha, fit_intercept)
 
     def progress(self, callback: Callback, y: np.ndarray) -> Progress:

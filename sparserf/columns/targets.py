@@ -50,10 +50,16 @@ def encode_target(
     and -1 in others; two classes have one target, +1 in rows of the second.
 
     there : the indices of the rows of y among all n_rows rows
-    several_outputs : None where y must have one output; "together" where a real target may have
+    A loss of several outputs for one y has a target for each of them.
+
+    several_outputs : None where y, and the loss, must have one output; "together" where a real target may have
         several, (n_outputs, n_rows); "apart" where each of several outputs becomes a target of its
         own
     """
+    if loss.n_outputs > 1:
+        if several_outputs is None:
+            raise ValueError(f"loss must have one output, got {loss!r}: fit one at a time")
+        return None, [check_target(y, n_rows)[there]] * loss.n_outputs
     if not loss.is_classifier:
         target = np.ascontiguousarray(
             check_target(y, n_rows, several_outputs is not None)[..., there]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import Array, MatrixLike
+    from ..losses.links import LinkName
 
 
 @methods_as_ieee
@@ -34,14 +35,14 @@ class BaseModel(ABC):
         The sorted labels of a classifier; None for a regression.
     intercept : float, or ndarray of shape (n_outputs,)
         The constant of each output.
-    link : {"identity", "log", "softmax"}
-        How predictions are made of f: a regression predicts f or, with "log", e^f; for a classifier
-        see `probabilities`.
+    link : {"identity", "ascending", "log", "softmax"}
+        How predictions are made of f: a regression predicts f or, with "log", e^f, with "ascending"
+        the f of a row in ascending order; for a classifier see `probabilities`.
     """
 
     classes: np.ndarray | None
     intercept: float | np.ndarray
-    link: Literal["identity", "log", "softmax"] = "identity"
+    link: LinkName = "identity"
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
@@ -128,7 +129,7 @@ def identity(f: Array) -> Array:
 
 
 def predictions(link: str, f: Array) -> Array:
-    """Return what a regression predicts from f."""
+    """Return what a regression predicts from f, (n_rows,) or (n_rows, n_outputs)."""
     return LINKS[link].predict(f)
 
 

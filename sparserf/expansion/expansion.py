@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, MatrixLike
     from ..features import FeatureSet
+    from ..losses.base import Parameter
+    from ..losses.links import LinkName
     from ..rows import Block
     from .fit_info import FitInfo
 
@@ -39,8 +41,8 @@ class Expansion(BaseModel):
     loss: str
     classes: np.ndarray | None
     info: FitInfo
-    loss_parameters: dict[str, bool | int | float | str | None] = field(default_factory=dict)
-    link: Literal["identity", "log", "softmax"] = "identity"
+    loss_parameters: dict[str, Parameter] = field(default_factory=dict)
+    link: LinkName = "identity"
     lower: float | None = None
     upper: float | None = None
     ranges: Ranges = field(default_factory=Ranges.of_nothing)

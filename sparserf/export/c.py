@@ -160,7 +160,8 @@ def _public_functions(model, name, printer):
         )
         link = LINKS[model.link]
         one, each = (printer(link.prediction(variable(f))) for f in ("f[0]", "out[o]"))
-        about = {"name": name, "what": link.formula, "one": one, "each": each}
+        sort = ASCENDING if link.is_ascending else ""
+        about = {"name": name, "what": link.formula, "one": one, "each": each, "sort": sort}
         return [_filled(template, **about) for template in templates]
     ctype, labels = _labels(model.classes)
     declared = _filled(OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_in_lines(labels))
@@ -614,11 +615,21 @@ void ${name}_rows(const double *X, size_t n_rows, double *out) {
 }
 """
 
+# The sorting of the outputs, of which there are few.
+ASCENDING = """\
+    for (int o = 1; o < N_OUTPUTS; o++)
+        for (int k = o; k > 0 && out[k - 1] > out[k]; k--) {
+            double larger = out[k - 1];
+            out[k - 1] = out[k];
+            out[k] = larger;
+        }
+"""
+
 SOME_VALUES = r"""
 void ${name}(const double *x, double *out) {
     values(x, out);
     for (int o = 0; o < N_OUTPUTS; o++) out[o] = ${each};
-}
+${sort}}
 
 void ${name}_rows(const double *X, size_t n_rows, double *out) {
     for (size_t i = 0; i < n_rows; i++) ${name}(X + i * N_COLUMNS, out + i * N_OUTPUTS);

@@ -28,6 +28,7 @@ from .._base.checks import is_sparse
 from ..columns.frames import is_frame, is_table, names_of_frame
 from ..columns.targets import as_labels
 from ..losses import PROBABILISTIC
+from ..losses.links import LINKS
 from ..rows import is_elsewhere
 
 try:
@@ -155,7 +156,13 @@ class Regressor(RegressorMixin, ModelEstimator):
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> float:
-        """Return R^2 of the predictions; offset : as in `predict`."""
+        """Return R^2 of the predictions; offset : as in `predict`. Several quantiles have none."""
+        check_is_fitted(self)
+        if LINKS[self.model_.link].is_ascending:
+            raise ValueError(
+                "score needs one prediction of y, got a model of several quantiles: score a level, "
+                "such as by sklearn.metrics.mean_pinball_loss"
+            )
         return r2_score(y, self.predict(X, offset), sample_weight=sample_weight)
 
 

@@ -319,12 +319,14 @@ def _predict(model, printer):
     """Return the lines of the function `predict`."""
     lines = ["function predict(row) {"]
     if model.classes is None:
-        prediction = printer(LINKS[model.link].prediction(variable("f")))
+        link = LINKS[model.link]
+        in_order = ".sort((a, b) => a - b)" if link.is_ascending else ""
         lines = [
-            f"const inverseLink = f => {prediction};",
+            f"const inverseLink = f => {printer(link.prediction(variable('f')))};",
+            f"const predictions = f => f.map(inverseLink){in_order};",
             "",
             *lines,
-            "  return outputOf(decisions(read(row)).map(inverseLink));",
+            "  return outputOf(predictions(decisions(read(row))));",
         ]
     else:
         place = "f.indexOf(Math.max(...f))" if model.coef.ndim > 1 else "Number(f[0] > 0)"

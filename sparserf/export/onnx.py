@@ -549,7 +549,10 @@ class FunctionNodes(TermNodes):
 def _add_outputs(graph, model, f, n_outputs, dtype):
     """Add the outputs of the graph: "variable", or "label" with "probabilities" or "scores"."""
     if model.classes is None:
-        prediction = LINKS[model.link].prediction(variable(f), dtype.name)
+        link = LINKS[model.link]
+        if link.is_ascending and n_outputs > 1:
+            f = graph.ascending(f, n_outputs)
+        prediction = link.prediction(variable(f), dtype.name)
         mean = graph.cast(TermNodes(graph, f, np.dtype(np.float64))(prediction), dtype)
         graph.output("variable", _within(graph, model, mean, dtype), dtype, n_outputs)
         return
@@ -671,6 +674,15 @@ class Graph:
             )
         )
         return name
+
+    def ascending(self, value: str, n_columns: int) -> str:
+        """Return a matrix of so many columns with each row in ascending order."""
+        result, places = (self.new_name(f"_{name}_{len(self._nodes)}") for name in ("Top", "Places"))
+        given = [value, self._constant(np.array([n_columns]))]
+        self._nodes.append(
+            onnx.helper.make_node("TopK", given, [result, places], axis=1, largest=0)
+        )
+        return result
 
     def cast(self, value: str, dtype: Any) -> str:
         """Return a value, converted to a dtype."""

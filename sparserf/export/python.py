@@ -223,6 +223,8 @@ def _predict(model, printer):
     """Return the lines of the function `predict`."""
     if model.classes is None:
         link = LINKS[model.link]
+        if link.is_ascending and model.coef.ndim > 1:
+            return ["    return np.sort(decision_function(X), axis=1)"]
         if link.is_identity:
             return ["    return decision_function(X)"]
         prediction = printer(link.prediction(variable("f")))

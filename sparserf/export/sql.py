@@ -386,6 +386,10 @@ def _answers(model, n_outputs, printer):
             limited = {f"l{k}": _within(model, each) for k, each in enumerate(f)}
             steps, f = [("limited", limited)], list(limited)
         link = LINKS[model.link]
+        for round in range(len(f) if link.is_ascending else 0):
+            exchanged = _exchanged(f, round)
+            steps.append((f"exchanged{round}", exchanged))
+            f = list(exchanged)
         values = [printer(link.prediction(variable(each))) for each in f]
         return steps, dict(zip(aliases, map(DOUBLE.format, values), strict=True))
     if n_outputs > MOST_MADE:
@@ -416,6 +420,17 @@ def _answers(model, n_outputs, printer):
     return steps, {"prediction": label} | dict(
         zip(aliases, map(DOUBLE.format, answers), strict=True)
     )
+
+
+def _exchanged(f, round):
+    """Return {alias: expression} for the numbers f after a round of the odd-even transposition
+    sort, in which neighbours change places; after as many rounds as numbers all are in order."""
+    expressions = list(f)
+    for k in range(round % 2, len(f) - 1, 2):
+        one, other = f[k], f[k + 1]
+        for place, (first, last) in ((k, (one, other)), (k + 1, (other, one))):
+            expressions[place] = f"CASE WHEN {one} > {other} THEN {last} ELSE {first} END"
+    return {f"e{round}_{k}": each for k, each in enumerate(expressions)}
 
 
 def _within(model, f):

@@ -250,7 +250,7 @@ def _distance_from_u(inputs, problem, iterate, evaluation, a, z_a, curved, in_z)
         xp, is_curved = namespace(a), h > 0
         root = xp.sqrt(xp.where(is_curved, h, xp.ones_like(h)))
         slope, zero = loss.bounded_slope(a * n, y), xp.zeros_like(a)
-        is_outside = ~((slope >= low * s) & (slope <= high * s))
+        is_outside = ~((slope >= outputs_like(low, s) * s) & (slope <= outputs_like(high, s) * s))
         between = xp.where(is_curved, (a - v) / root, zero)
         sizes = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)
         return (

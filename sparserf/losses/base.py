@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from .._base.arrays import namespace
 
 if TYPE_CHECKING:
     from .._base.types import Array
+    from .links import LinkName
+
+    # What a parameter of a loss may be in a file.
+    Parameter: TypeAlias = bool | int | float | str | tuple[float, ...] | None
 
 
 class Loss:
@@ -31,7 +35,8 @@ class Loss:
         The name in `SparseModel.loss`; by default the name of the class in lower case.
     link : {"identity", "log"}, default "identity"
         `predict` returns z, or e^z. "softmax" is for `Multinomial` alone: probabilities are in
-        proportion to e^z.
+        proportion to e^z. "ascending" is for several levels of `Quantile`: `predict` returns the
+        outputs of each row in ascending order.
     smoothness : float, default infinity
         An upper bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
@@ -50,10 +55,13 @@ class Loss:
     is_joint : bool
         Whether the loss of a row depends on the margins of all classes together; `Multinomial`
         alone.
+    n_outputs : int, default 1
+        The number of outputs that a model has for one y, more than 1 for several levels of
+        `Quantile` alone. Then the first axis of z and y is that of the outputs.
     dual_growth : float
         The least c with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) for u = L'(z), wherever
         L*(a) is finite.
-    slopes : pair of float
+    slopes : pair of float, or of arrays (n_outputs,)
         The interval of slopes a on which L*(a) is finite; for a classifier that of a y.
 
     Examples
@@ -92,7 +100,7 @@ class Loss:
     """
 
     name: str = "loss"
-    link: Literal["identity", "log", "softmax"] = "identity"
+    link: LinkName = "identity"
     smoothness: float = np.inf
     degree: Literal[0, 1, 2] = 0
     is_quadratic: bool = False
@@ -103,8 +111,9 @@ class Loss:
     is_classifier: bool = False
     is_smoothed: bool = False
     is_joint: bool = False
+    n_outputs: int = 1
     dual_growth: float = np.inf
-    slopes: tuple[float, float] = (-np.inf, np.inf)
+    slopes: tuple[float, float] | tuple[np.ndarray, np.ndarray] = (-np.inf, np.inf)
     # a step of the intercept smaller than this, in scaled units of z, is rounding
     least_step: float = 0.0
     # how far from all -f a best intercept may be: this times the largest |y|, and some hundreds
@@ -152,6 +161,10 @@ class Loss:
             is_below = self.derivative(z, y) < u
             low, high = xp.where(is_below, z, low), xp.where(is_below, high, z)
         return u * z - self.value(z, y)
+
+    def of_output(self, k: int) -> Loss:
+        """Return the loss of output k alone."""
+        return self
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Loss:
         """Return the loss with parameters that are None chosen for the target.
@@ -216,15 +229,18 @@ class Loss:
         return -slope / max(curvature, 1e-300)
 
     @property
-    def parameters(self) -> dict[str, bool | int | float | str | None]:
+    def parameters(self) -> dict[str, Parameter]:
         """The parameters of the loss in a model's file, {name: value}: the fields of a dataclass
-        that are plain values."""
+        that are plain values, or tuples of numbers."""
         values = asdict(self) if is_dataclass(self) else {}
-        return {
-            name: value
-            for name, value in values.items()
-            if value is None or isinstance(value, (bool, int, float, str))
-        }
+        return {name: value for name, value in values.items() if is_parameter(value)}
+
+
+def is_parameter(value: Any) -> bool:
+    """Return whether a value may be a parameter of a loss in a file."""
+    if isinstance(value, tuple):
+        return all(type(each) is float for each in value)
+    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def positive_part(a: Array) -> Array:

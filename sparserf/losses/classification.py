@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from .base import Loss, clip_to_unit, positive_part, where, xlogx
 
 if TYPE_CHECKING:
     from .._base.types import Array
+    from .links import LinkName
 
 
 class SquaredHinge(Loss):
@@ -183,7 +184,7 @@ class Multinomial(Logistic):
     """
 
     name: str = "multinomial"
-    link: Literal["identity", "log", "softmax"] = "softmax"
+    link: LinkName = "softmax"
     is_joint: bool = True
 
     def value(self, z: Array, y: Array) -> Array:

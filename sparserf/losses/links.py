@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from .._base.expressions import Expression
     from .._base.types import Array
 
+# The names of the links of regressions, and "softmax", which is that of classes.
+LinkName: TypeAlias = Literal["identity", "ascending", "log", "softmax"]
+
 
 class Link(ABC):
     """A link: predictions are a function of f that rises with it.
 
     name : as losses, models and files have it
-    is_identity : whether predictions are f itself
+    is_identity : whether predictions are f itself, but for their order
+    is_ascending : whether the predictions of a row are put in ascending order
     largest : {dtype: the largest f whose prediction is finite}, which stands for larger ones; None
         where there is none
     largest_offset : the largest size of an offset
@@ -35,6 +39,7 @@ class Link(ABC):
 
     name: ClassVar[str]
     is_identity: ClassVar[bool] = False
+    is_ascending: ClassVar[bool] = False
     largest: ClassVar[dict[str, float] | None] = None
     largest_offset: ClassVar[float] = 1e30
     formula: ClassVar[str]
@@ -42,7 +47,8 @@ class Link(ABC):
     effect: ClassVar[str]
 
     def predict(self, f: Array) -> Array:
-        """Return the predictions of f, which are finite, in its namespace."""
+        """Return the predictions of f, (n_rows,) or (n_rows, n_outputs), which are finite, in its
+        namespace."""
         xp = namespace(f)
         if self.largest is not None:
             most = self.largest["float32" if f.dtype == xp.float32 else "float64"]
@@ -54,7 +60,7 @@ class Link(ABC):
         """Return the predictions of f, which may overflow, in its namespace."""
 
     def prediction(self, f: Expression, dtype: str = "float64") -> Expression:
-        """Return what `predict` returns as an expression."""
+        """Return what `predict` returns of one output, before any sorting, as an expression."""
         return self.expression(f if self.largest is None else at_most(f, self.largest[dtype]))
 
     @abstractmethod
@@ -103,6 +109,21 @@ class IdentityLink(Link):
         return float(weight @ (f - g)) / len(f)
 
 
+class AscendingLink(IdentityLink):
+    """Predictions are the f of a row in ascending order.
+
+    For outputs whose levels rise, sorting lowers the pinball loss of every row, or leaves it as it
+    is: where the f of a < b are in the wrong order, at a distance d, it falls by (b - a) d.
+    """
+
+    name = "ascending"
+    is_ascending = True
+    formula = "f in ascending order"
+
+    def predict(self, f: Array) -> Array:
+        return f if f.ndim == 1 else namespace(f).sort(f, axis=-1)
+
+
 class LogLink(Link):
     """Predictions are e^f."""
 
@@ -143,4 +164,4 @@ def _log_mean(z, weight):
 
 
 # All links by their names.
-LINKS: dict[str, Link] = {link.name: link for link in (IdentityLink(), LogLink())}
+LINKS: dict[str, Link] = {link.name: link for link in (IdentityLink(), AscendingLink(), LogLink())}

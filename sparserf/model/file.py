@@ -28,6 +28,7 @@ from ..expansion.base import CLASSIFIER_LINKS
 from ..expansion.ranges import Ranges
 from ..features import FeatureSet, block_from_arrays
 from ..losses import LOSSES
+from ..losses.base import is_parameter
 from ..losses.links import LINKS
 
 if TYPE_CHECKING:
@@ -159,8 +160,8 @@ def _checked_model(meta, arrays):
     d = meta["n_features_in"]
     require(type(d) is int and d > 0, "n_features_in")
     _check_inputs(d, arrays)
-    loss, parameters, link = meta["loss"], meta["loss_parameters"], meta["link"]
-    _check_loss(loss, parameters, link, arrays.get("classes"))
+    loss, parameters, link = meta["loss"], _in_tuples(meta["loss_parameters"]), meta["link"]
+    _check_loss(loss, parameters, link, arrays.get("classes"), floats(arrays, "intercept"))
     stage = ColumnStage.from_arrays(arrays, d)
     n_inputs = d if stage is None else len(stage)
     blocks = [
@@ -220,21 +221,23 @@ def _checked_model(meta, arrays):
     )
 
 
-def _check_loss(name, parameters, link, classes):
+def _in_tuples(parameters):
+    """Return parameters with the lists that JSON makes of tuples as these."""
+    require(type(parameters) is dict, "loss_parameters")
+    return {
+        name: tuple(value) if type(value) is list else value for name, value in parameters.items()
+    }
+
+
+def _check_loss(name, parameters, link, classes, intercept):
     """Check the loss of a model: a loss of `sparserf.losses`, or the user's own, known by these
     arguments alone."""
-    require(
-        type(name) is str and 0 < len(name) <= LONGEST_NAME and type(parameters) is dict, "loss"
-    )
-    require(
-        all(
-            value is None or type(value) in (int, float, str, bool) for value in parameters.values()
-        ),
-        "loss_parameters",
-    )
+    require(type(name) is str and 0 < len(name) <= LONGEST_NAME, "loss")
+    require(all(map(is_parameter, parameters.values())), "loss_parameters")
     if name in LOSSES:
         known = type(LOSSES[name])(**parameters)
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
+        require(known.n_outputs in (1, np.size(intercept)), "loss")
     require(link in (LINKS if classes is None else CLASSIFIER_LINKS), "link")
 
 

@@ -51,9 +51,9 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods, 
         The name of the loss, one of `sparserf.losses` or of your own.
     loss_parameters : dict
         The parameters of the loss, {name: number}, including parameters that the fit chose.
-    link : {"identity", "log", "softmax"}
-        What `predict` returns: f, or e^f with "log". With "softmax" `predict_proba` returns the
-        softmax of f.
+    link : {"identity", "ascending", "log", "softmax"}
+        What `predict` returns: f, or e^f with "log"; with "ascending", for several quantiles, the f
+        of each row in ascending order. With "softmax" `predict_proba` returns the softmax of f.
     lower, upper : float or None
         The least and the largest f, of all outputs: decision values beyond, offset included, are
         set to them. None: no limit. With the link "log" they are the logarithms of the limits of

@@ -12,6 +12,7 @@ from ..columns.targets import as_labels, check_target
 from ..expansion.base import labels_of_decisions, predictions, probabilities
 from ..explain.evaluate import column_of
 from ..losses import PROBABILISTIC
+from ..losses.links import LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +56,8 @@ class Rows(NamedTuple):
 def check_y(model: Expansion, y: ArrayLike, n_rows: int) -> np.ndarray:
     """Return y as targets, (n_rows,) or (n_rows, n_outputs), or as labels."""
     if model.classes is None:
+        if LINKS[model.link].is_ascending:
+            raise ValueError("y must be None for several quantiles, whose errors are not of means")
         target = check_target(y, n_rows, model.coef.ndim > 1).T
         if target.shape[1:] != np.shape(model.intercept):
             raise ValueError(

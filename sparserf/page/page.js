@@ -435,7 +435,7 @@ function predictionOf(f, cells) {
   }
   if (page.kind === "label")
     return element("div", {}, element("div", { class: "big" }, String(model.classOf(f))), `f = ${f.map(each => number(each)).join(", ")}`);
-  const values = f.map(model.inverseLink);
+  const values = model.predictions(f);
   const made = element("div", {}, element("div", { class: "big", "data-value": values[state.output] }, values.length > 1 ? number(values[state.output], 6) : number(values[0], 6)));
   if (values.length > 1) made.append(page.outputs[state.output]);
   if (page.band) {

@@ -36,6 +36,7 @@ USED = (
     "terms",
     "decisions",
     "inverseLink",
+    "predictions",
     "classes",
     "classOf",
     "probabilities",

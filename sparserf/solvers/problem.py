@@ -235,7 +235,8 @@ class Problem:
         """Return `best_intercept` of each output, starting from b."""
         best, output = np.empty(len(b)), self.vectors.output
         for k, b_k in enumerate(b):
-            best[k] = replace(self, y=output(self.y, k)).best_intercept(output(f, k), float(b_k))
+            of_one = replace(self, loss=self.loss.of_output(k), y=output(self.y, k))
+            best[k] = of_one.best_intercept(output(f, k), float(b_k))
         return best
 
     def best_intercept(self, f: RowVector, b: float) -> float:

@@ -613,9 +613,13 @@ def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndar
 
 
 def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
-    """Return the loss with which the model was fitted, of each row."""
+    """Return the loss with which the model was fitted, of each row, added up over the outputs that
+    it has for one y."""
+    loss = loss_from_parameters(model.loss, model.loss_parameters)
     f = np.asarray(model.decision_function(X, **offset), np.float64)
-    return loss_from_parameters(model.loss, model.loss_parameters).value(f, y)
+    if loss.n_outputs == 1:
+        return loss.value(f, y)
+    return loss.value(np.sort(f, axis=1).T, np.tile(y, (loss.n_outputs, 1))).sum(axis=0)
 
 
 MEASURES: dict[str, Callable[..., np.ndarray]] = {

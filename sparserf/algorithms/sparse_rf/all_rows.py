@@ -49,7 +49,7 @@ def fitted_to_all_rows(
     w = np.atleast_2d(model.coef) / units[:, None]
     b = (np.atleast_1d(model.intercept) - center) / units
     targets = np.stack([task.target_of(y) for y in task.targets])
-    losses = [task.loss_of(y) for y in task.targets]
+    losses = task.losses
     ask = partial(moments, features, None if task.is_joint else losses)
     is_square = losses[0].is_quadratic and not task.is_joint
 

@@ -335,7 +335,7 @@ class L1Fit(BaseL1Fit):
         """Begin at w = 0, with an infinite penalty until `restart` gives one.
 
         target : the number of this fit among all over the dictionary, from which its random stream
-            follows
+            follows; less a multiple of the number of targets, that of y among these
         """
         # Each of up to this number of targets may take the work of a whole fit; more targets share
         # the work of so many.
@@ -351,7 +351,8 @@ class L1Fit(BaseL1Fit):
         self._rows, self._slope_unit = task.rows, task.slope_unit(y)
         self._source: DrawSource = source_of(task.rows, dictionary, target)
         self._max_iter = np.inf if options.max_iter is None else options.max_iter
-        self.problem = task.problem(L1Problem, y, 0.0, options.fit_intercept)
+        output = target % len(task.targets)
+        self.problem = task.problem(L1Problem, y, 0.0, options.fit_intercept, output)
         self._size = self.problem.loss.size(float(task.weight @ (y / len(y))))
         starts, effort = dictionary.starts, Effort()
         if options.max_iter is None:

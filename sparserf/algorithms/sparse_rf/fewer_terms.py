@@ -81,16 +81,15 @@ def loss_curvature(
 
     Where the curvature of the loss has no bound, weights and c are computed at the model's f, and
     about right near it. Where the loss has corners that were smoothed, c is the mean of the
-    curvature over the rows at the model's f.
+    curvature over the rows, and outputs, at the model's f.
     """
     loss = task.loss_of(task.targets[0])
     if not (np.isinf(loss.smoothness) or loss.is_smoothed):
         # the largest eigenvalue of the softmax's Hessian is 1/2
         of_several = 2 if task.is_joint else 1
         return task.weight, of_several * loss.smoothness
-    f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)) + (
-        model.intercept - task.centers[0]
-    )
+    f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef))
+    f = f + np.expand_dims(model.intercept - task.centers[0], -1)
     h = task.weight * loss.curvature(f / unit, task.target_of(task.targets[0]))
     mean = float(h.mean())
     if not 0 < mean < np.inf:

@@ -100,7 +100,7 @@ class FoldPath(ABC):
         self.weight = task.weight[some] / task.weight[some].mean()
         self.s, self._has_intercept = self.weight / n, options.fit_intercept
         self._targets = [task.target_of(y)[..., some] for y in task.targets]
-        self._losses = [task.loss_of(y) for y in task.targets]
+        self._losses = task.losses
         self._units = np.array([task.unit(y) for y in task.targets])
         self.alpha, self._slope_units = np.inf, np.array([task.slope_unit(y) for y in task.targets])
         self.progress = task.progress(options.callback, task.targets[0])

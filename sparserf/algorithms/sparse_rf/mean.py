@@ -126,7 +126,7 @@ def with_best_intercept(model: SparseModel, task: Task) -> SparseModel:
         zip(task.targets, np.atleast_1d(model.intercept) - task.centers, strict=True)
     ):
         unit, f_k = task.unit(y), f if np.ndim(model.intercept) == 0 else rows.vectors.output(f, k)
-        problem = task.problem(Problem, y, 0.0, True)
+        problem = task.problem(Problem, y, 0.0, True, k)
         best.append(
             unit * problem.best_intercept(rows.vectors.scaled(f_k, 1 / unit), float(b) / unit)
             + task.centers[k]

@@ -39,7 +39,7 @@ def with_equal_outputs(task: Task) -> tuple[Task, np.ndarray | None]:
     units = [deviation(y, task.weight) for y in task.targets]
     targets = [y / unit for y, unit in zip(task.targets, units, strict=True)]
     centers = [center / unit for center, unit in zip(task.centers, units, strict=True)]
-    loss = task.loss.scaled(units[0]) if len(units) == 1 else task.loss
+    loss = task.loss.scaled(units[0]) if len(units) == task.loss.n_outputs else task.loss
     return replace(task, targets=targets, centers=centers, loss=loss), np.array(units)
 
 
@@ -53,8 +53,8 @@ class Chosen(NamedTuple):
 
 
 def each_output(task: Task) -> list[Task]:
-    """Return a task for each real target; for classes the task itself."""
-    if task.loss.is_classifier:
+    """Return a task for each real target; for classes, and outputs of one y, the task itself."""
+    if task.loss.is_classifier or task.loss.n_outputs > 1:
         return [task]
     pairs = zip(task.targets, task.centers, strict=True)
     return [replace(task, targets=[y], centers=[center]) for y, center in pairs]
@@ -113,19 +113,19 @@ def _joined_info(infos: Sequence[FitInfo], n_terms: int) -> FitInfo:
 def in_their_units(model: SparseModel, units: np.ndarray | None, loss: Loss) -> SparseModel:
     """Return the model of the targets themselves, for one of `with_equal_outputs`.
 
-    loss : that of the targets, whose parameters the model has; of one target `info` is in its unit,
-        of several in those of `with_equal_outputs`
+    loss : that of the targets, whose parameters the model has; of one y `info` is in its unit, of
+        several in those of `with_equal_outputs`
     """
     if units is None:
         return model
-    is_one, info = len(units) == 1, model.info
-    coef = model.coef * (units[0] if is_one else units[:, None])
-    intercept = model.intercept * (float(units[0]) if is_one else units)
+    info, is_of_one_y = model.info, len(units) == loss.n_outputs
+    coef = model.coef * (units[0] if is_of_one_y else units[:, None])
+    intercept = model.intercept * (float(units[0]) if is_of_one_y else units)
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise ValueError(
             "y must be of moderate size, got values whose coefficients overflow: scale it"
         )
-    if is_one:
+    if is_of_one_y:
         as_given = partial(in_units, unit=float(units[0]), degree=loss.degree)
         info = replace(
             info,
