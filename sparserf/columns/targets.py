@@ -52,9 +52,9 @@ def encode_target(
     there : the indices of the rows of y among all n_rows rows
     A loss of several outputs for one y has a target for each of them.
 
-    several_outputs : None where y, and the loss, must have one output; "together" where a real target may have
-        several, (n_outputs, n_rows); "apart" where each of several outputs becomes a target of its
-        own
+    several_outputs : None where y, and the loss, must have one output; "together" where a real
+        target may have several, (n_outputs, n_rows); "apart" where each of several outputs becomes
+        a target of its own
     """
     if loss.n_outputs > 1:
         if several_outputs is None:

@@ -34,6 +34,12 @@ def function_names(model: Expansion) -> list[str]:
     return [f"f[{label}]" for label in model.classes.tolist()]
 
 
+def quantile_levels(model: Expansion) -> tuple[float, ...]:
+    """Return the levels of a model of several quantiles, one for each output; of others none."""
+    is_of_levels = model.classes is None and LINKS[model.link].is_ascending
+    return model.loss_parameters["level"] if is_of_levels else ()
+
+
 def two_classes(model: Expansion) -> tuple[object, object]:
     """Return the classes of rows with f <= 0 and with f > 0; if there is only one class, return it
     twice."""
@@ -43,6 +49,8 @@ def two_classes(model: Expansion) -> tuple[object, object]:
 
 def describe_task(model: Expansion) -> str:
     """Return "regression", or the number of classes and their labels."""
+    if levels := quantile_levels(model):
+        return f"regression, quantiles {', '.join(f'{level:g}' for level in levels)}"
     if model.classes is None:
         return "regression" if model.coef.ndim == 1 else f"regression, {len(model.coef)} outputs"
     labels = [str(label) for label in model.classes.tolist()]
@@ -87,6 +95,8 @@ def effect_on(model: Expansion, output: object) -> str:
     """Return the label of an axis for effects on f of one output, as `of_output` takes it."""
     if model.classes is None:
         name = "the prediction" if model.coef.ndim == 1 else f"target {output}"
+        if levels := quantile_levels(model):
+            name = f"quantile {levels[output]:g}"
         return LINKS[model.link].effect.format(name)
     label = two_classes(model)[1] if output is None else output
     if model.loss not in PROBABILISTIC or model.link == "softmax":

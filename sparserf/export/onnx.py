@@ -677,12 +677,11 @@ class Graph:
 
     def ascending(self, value: str, n_columns: int) -> str:
         """Return a matrix of so many columns with each row in ascending order."""
-        result, places = (self.new_name(f"_{name}_{len(self._nodes)}") for name in ("Top", "Places"))
-        given = [value, self._constant(np.array([n_columns]))]
-        self._nodes.append(
-            onnx.helper.make_node("TopK", given, [result, places], axis=1, largest=0)
-        )
-        return result
+        n, k = len(self._nodes), self._constant(np.array([n_columns]))
+        results = [self.new_name(f"_TopK_{n}"), self.new_name(f"_places_{n}")]
+        made = onnx.helper.make_node("TopK", [value, k], results, axis=1, largest=0)
+        self._nodes.append(made)
+        return results[0]
 
     def cast(self, value: str, dtype: Any) -> str:
         """Return a value, converted to a dtype."""

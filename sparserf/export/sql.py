@@ -75,8 +75,8 @@ def source(
     X, where it is a time its text, and then n3 for its months; x3 for its number or level, NULL
     where it is NaN; v5 for encoding 5 before it is drawn in, and u5 for the encoding; s0, ... for
     |u|^2; e0, ... for envelopes;
-    z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for outputs
-    within their limits.
+    z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; l0, ... for outputs
+    within their limits; and a0, ... for outputs as they are put in ascending order.
     """
     printer = SqlPrinter(digits, written)
     number = printer.literal
@@ -386,10 +386,9 @@ def _answers(model, n_outputs, printer):
             limited = {f"l{k}": _within(model, each) for k, each in enumerate(f)}
             steps, f = [("limited", limited)], list(limited)
         link = LINKS[model.link]
-        for round in range(len(f) if link.is_ascending else 0):
-            exchanged = _exchanged(f, round)
-            steps.append((f"exchanged{round}", exchanged))
-            f = list(exchanged)
+        if link.is_ascending:
+            exchanges, f = _ascending(f)
+            steps += exchanges
         values = [printer(link.prediction(variable(each))) for each in f]
         return steps, dict(zip(aliases, map(DOUBLE.format, values), strict=True))
     if n_outputs > MOST_MADE:
@@ -422,15 +421,21 @@ def _answers(model, n_outputs, printer):
     )
 
 
-def _exchanged(f, round):
-    """Return {alias: expression} for the numbers f after a round of the odd-even transposition
-    sort, in which neighbours change places; after as many rounds as numbers all are in order."""
-    expressions = list(f)
-    for k in range(round % 2, len(f) - 1, 2):
-        one, other = f[k], f[k + 1]
-        for place, (first, last) in ((k, (one, other)), (k + 1, (other, one))):
-            expressions[place] = f"CASE WHEN {one} > {other} THEN {last} ELSE {first} END"
-    return {f"e{round}_{k}": each for k, each in enumerate(expressions)}
+def _ascending(columns):
+    """Return (the steps that put some columns in ascending order; the columns that then hold the
+    numbers): the odd-even transposition sort, as many rounds as columns, in which neighbours change
+    places."""
+    steps, n = [], len(columns)
+    for round in range(n):
+        made = list(columns)
+        for k in range(round % 2, n - 1, 2):
+            one, other = columns[k : k + 2]
+            made[k] = f"CASE WHEN {one} > {other} THEN {other} ELSE {one} END"
+            made[k + 1] = f"CASE WHEN {one} > {other} THEN {one} ELSE {other} END"
+        made = {f"a{n * round + k}": each for k, each in enumerate(made)}
+        steps.append((f"exchanged_{round}", made))
+        columns = list(made)
+    return steps, columns
 
 
 def _within(model, f):

@@ -104,8 +104,9 @@ def _check_attributes(loss):
     """Check the types and ranges of a loss's attributes."""
     if not isinstance(loss.name, str):
         raise TypeError(f"the name of a loss must be a string, got {loss.name!r}")
-    if loss.link not in LINKS:
-        names = " or ".join(map(repr, LINKS))
+    links = [name for name, link in LINKS.items() if not link.is_ascending]
+    if loss.link not in links:
+        names = " or ".join(map(repr, links))
         raise ValueError(f"{_name(loss)}: link must be {names}, got {loss.link!r}")
     if loss.degree not in (0, 1, 2):
         raise ValueError(f"{_name(loss)}: degree must be 0, 1 or 2, got {loss.degree!r}")

@@ -233,7 +233,7 @@ class Quantile(Loss):
     least_step: ClassVar[float] = 1e-15
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "level", _checked_level(self.level))
+        object.__setattr__(self, "level", _checked_levels(self.level))
         if self.smoothing is not None:
             object.__setattr__(
                 self, "smoothing", check_real("smoothing", self.smoothing, 0, strict=True)
@@ -278,7 +278,8 @@ class Quantile(Loss):
         xp, r = namespace(z), z - y
         size = xp.abs(r)
         near = xp.clip(size, None, self.smoothing) / self.smoothing
-        return 0.25 * self.smoothing * (1.0 - near) ** 2 + 0.5 * size + (0.5 - outputs_like(self._levels, z)) * r
+        slope = 0.5 - outputs_like(self._levels, z)
+        return 0.25 * self.smoothing * (1.0 - near) ** 2 + 0.5 * size + slope * r
 
     def derivative(self, z: Array, y: Array) -> Array:
         share = namespace(z).clip((z - y) * (0.5 / self.smoothing), -0.5, 0.5)
@@ -294,20 +295,31 @@ class Quantile(Loss):
         return u * y - self.smoothing * (level + u) * (1.0 - level - u)
 
 
-def _checked_level(level):
+def pinball_loss(level: float, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the pinball loss of a level, which is not smoothed."""
+    return np.maximum(level * (y - z), (1.0 - level) * (z - y))
+
+
+def _checked_levels(level):
     """Return a level as a float, or several as a tuple."""
-    if isinstance(level, str) or not isinstance(level, (Sequence, np.ndarray)) or not np.ndim(level):
-        level = check_real("level", level, 0, strict=True)
-        if level >= 1:
-            raise ValueError(f"level must be below 1, got {level}")
-        return level
-    if np.ndim(level) != 1 or not len(level):
-        raise ValueError(f"level must be a number, or several in a sequence, got {level!r}")
-    levels = tuple(_checked_level(each) for each in level)
+    given = level.tolist() if hasattr(level, "tolist") else level
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        return _checked_level(given)
+    if not given:
+        raise ValueError(f"level must be a number, or several, got {level!r}")
+    levels = tuple(map(_checked_level, given))
     for one, other in pairwise(levels):
         if not one < other:
             raise ValueError(f"level must be in ascending order, got {other} after {one}")
     return levels if len(levels) > 1 else levels[0]
+
+
+def _checked_level(level):
+    """Return a level as a float."""
+    level = check_real("level", level, 0, strict=True)
+    if level >= 1:
+        raise ValueError(f"level must be below 1, got {level}")
+    return level
 
 
 class LossOfAmounts(Loss):

@@ -15,6 +15,7 @@ from ..expansion.outputs import (
     describe_task,
     function_names,
     held_out_error,
+    quantile_levels,
     unit_of,
 )
 from ..expansion.terms import column_names, columns_of_encodings
@@ -178,8 +179,9 @@ def _kind(model):
 def _outputs(model):
     """Return the names of the outputs."""
     if model.classes is None:
-        names = ["the prediction"] if model.coef.ndim == 1 else function_names(model)
-        return names
+        if levels := quantile_levels(model):
+            return [f"quantile {level:g}" for level in levels]
+        return ["the prediction"] if model.coef.ndim == 1 else function_names(model)
     labels = [str(label) for label in model.classes.tolist()]
     return labels[-1:] if model.coef.ndim == 1 else labels
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from ..columns.targets import as_labels, check_target
 from ..expansion.base import labels_of_decisions, predictions, probabilities
+from ..expansion.outputs import quantile_levels
 from ..explain.evaluate import column_of
 from ..losses import PROBABILISTIC
-from ..losses.links import LINKS
+from ..losses.regression import pinball_loss
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +57,8 @@ class Rows(NamedTuple):
 def check_y(model: Expansion, y: ArrayLike, n_rows: int) -> np.ndarray:
     """Return y as targets, (n_rows,) or (n_rows, n_outputs), or as labels."""
     if model.classes is None:
-        if LINKS[model.link].is_ascending:
-            raise ValueError("y must be None for several quantiles, whose errors are not of means")
+        if quantile_levels(model):
+            return check_target(y, n_rows)
         target = check_target(y, n_rows, model.coef.ndim > 1).T
         if target.shape[1:] != np.shape(model.intercept):
             raise ValueError(
@@ -102,6 +103,8 @@ def errors(
 
 def _of_regression(model, f, y):
     """Return (measures, questions) of a regression."""
+    if quantile_levels(model):
+        return _of_quantiles(model, f, y), []
     said, so = np.atleast_2d(predictions(model.link, f)), np.atleast_2d(y.T)
     names = ["the prediction"] if len(so) == 1 else [f"output {k}" for k in range(len(so))]
     questions = [Rows(*each, False) for each in zip(names, so, said, strict=True)]
@@ -114,6 +117,18 @@ def _of_regression(model, f, y):
         absolute = np.abs(each.so - each.said).mean(), np.abs(each.so - middle).mean()
         measures.append([f"mean absolute error{of}", *map(float, absolute)])
     return measures, questions
+
+
+def _of_quantiles(model, f, y):
+    """Return the measures of a model of several quantiles."""
+    measures = []
+    for level, said in zip(quantile_levels(model), predictions(model.link, f.T).T, strict=True):
+        constant = np.quantile(y, level, method="inverted_cdf")
+        losses = [float(pinball_loss(level, q, y).mean()) for q in (said, constant)]
+        shares = [float((y <= q).mean()) for q in (said, constant)]
+        measures.append([f"mean pinball loss of quantile {level:g}", *losses])
+        measures.append([f"share of rows up to quantile {level:g}", *shares])
+    return measures
 
 
 def _of_labels(model, f, y):

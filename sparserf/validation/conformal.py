@@ -2,7 +2,9 @@
 
 The half width of an interval is a quantile of the residuals |y - f(x)| / s(x) of rows that the
 model f was not fitted to. The scale s(x) is 1, or a model of the size of residuals, where that
-makes intervals better by the interval score.
+makes intervals better by the interval score. A model of several quantiles has intervals already,
+from the lowest to the highest: what is added to both ends is a quantile of how far y lies beyond
+them, less than 0 within (conformalized quantile regression).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from .._base.floats import methods_as_ieee
 from .._base.progress import parts, reporting, tell_model
 from ..algorithms.sparse_rf import sparse_rf
 from ..columns.targets import check_target
+from ..losses.links import AscendingLink
 from ..model import SparseModel
 from .folds import Dataset, draw_seeds
 
@@ -90,11 +93,12 @@ class Intervals:
         rows = []
         for k, (expert, (least, most)) in enumerate(zip(self.experts, widths, strict=True), 1):
             said = f"{most:.4g}" if expert.scale is None else f"{least:.4g} to {most:.4g}"
+            said = f"{said} beyond its quantiles" if expert.has_ends else f"&plusmn; {said}"
             rows.append(
                 [
                     f"model {k}",
-                    html.bar(most / largest, least / largest),
-                    f"&plusmn; {said}",
+                    html.bar(max(0.0, most / largest), max(0.0, least / largest)),
+                    said,
                     str(len(expert.model.features)),
                     str(len(expert.scores)),
                 ]
@@ -135,10 +139,10 @@ class Intervals:
         offset : array of shape (n_samples,) or None, default None
             What is added to f, as in the `predict` of a model.
         """
-        predictions = [expert.center_and_scale(X, workers, offset) for expert in self.experts]
+        predictions = [expert.ends_and_scale(X, workers, offset) for expert in self.experts]
         weight = weight_within(self.coverage, [expert.weights for expert in self.experts])
         lower, upper = ((sign * self._end(weight, sign, predictions)) for sign in (-1.0, 1.0))
-        # the ends of CV+ may cross where few rows lie between
+        # the ends of CV+ may cross where few rows lie between, and narrower quantiles
         ends = np.minimum(lower, upper), np.maximum(lower, upper)
         return np.clip(ends[0], *self.limits), np.clip(ends[1], *self.limits)
 
@@ -160,7 +164,8 @@ class Intervals:
         Raises
         ------
         ValueError, TypeError
-            The intervals are of several models, as those of CV+ are; or as `SparseModel.to_html`.
+            The intervals are of several models, as those of CV+ are, or of several quantiles; or as
+            `SparseModel.to_html`.
         """
         from ..page.content import Band
         from ..page.page import to_html
@@ -171,6 +176,11 @@ class Intervals:
                 f"{len(self.experts)} models"
             )
         (expert,) = self.experts
+        if expert.has_ends:
+            raise ValueError(
+                "to_html needs intervals about one prediction, got those of a model of several "
+                "quantiles: see its own to_html"
+            )
         weight = weight_within(self.coverage, [expert.weights])
         half = expert.scores[np.searchsorted(expert.cumulative_weights, weight) - 1]
         words = f"the interval for {100 * self.coverage:.4g} % of new rows"
@@ -187,18 +197,19 @@ class Intervals:
     def _end(self, weight, sign, predictions):
         """Return each row's lower end, times -1, for the sign -1, or its upper end for the sign 1.
 
-        The result is the least v such that calibration rows of this weight have sign * center +
-        scale * score <= v.
+        The result is the least v such that calibration rows of this weight have sign * end + scale
+        * score <= v.
         """
+        predictions = [(ends[int(sign > 0)], scale) for ends, scale in predictions]
         if len(self.experts) == 1:
-            (expert,), ((center, scale),) = self.experts, predictions
+            (expert,), ((end, scale),) = self.experts, predictions
             return (
-                sign * center
+                sign * end
                 + scale * expert.scores[np.searchsorted(expert.cumulative_weights, weight) - 1]
             )
         ends = [
-            (sign * center + scale * expert.scores[0], sign * center + scale * expert.scores[-1])
-            for expert, (center, scale) in zip(self.experts, predictions, strict=True)
+            (sign * end + scale * expert.scores[0], sign * end + scale * expert.scores[-1])
+            for expert, (end, scale) in zip(self.experts, predictions, strict=True)
         ]
         low = np.min([least for least, _ in ends], axis=0)
         high = np.max([most for _, most in ends], axis=0)
@@ -206,9 +217,9 @@ class Intervals:
             middle = low + (high - low) / 2
             below = sum(
                 expert.cumulative_weights[
-                    np.searchsorted(expert.scores, (middle - sign * center) / scale, side="right")
+                    np.searchsorted(expert.scores, (middle - sign * end) / scale, side="right")
                 ]
-                for expert, (center, scale) in zip(self.experts, predictions, strict=True)
+                for expert, (end, scale) in zip(self.experts, predictions, strict=True)
             )
             low = np.where(below >= weight, low, middle)
             high = np.where(below >= weight, middle, high)
@@ -239,6 +250,8 @@ def weight_within(coverage: float, weights: Sequence[np.ndarray]) -> float:
 class Expert:
     """A model, the scale of its residuals, and the scores |y - f(x)| / s(x) that calibrate it.
 
+    Of a model of several quantiles, from l(x) to u(x), the scores are max(l(x) - y, y - u(x)).
+
     Attributes
     ----------
     model : SparseModel
@@ -265,8 +278,8 @@ class Expert:
     ) -> Self:
         """Calibrate a model on rows, by indices or a mask, that neither it nor its scale saw."""
         X, y, weight = data.take(rows)
-        center, spread = _center_and_scale(model, scale, X, 1, **data.offset_of(rows))
-        scores = np.abs(y - center) / spread
+        (low, high), spread = _ends_and_scale(model, scale, X, 1, **data.offset_of(rows))
+        scores = np.maximum(low - y, y - high) / spread
         order = np.argsort(scores, kind="stable")
         weight = np.ones(len(y)) if weight is None else weight
         of_groups = None if data.together is None else data.weights_of_groups(rows)
@@ -285,19 +298,31 @@ class Expert:
             np.diff(self.cumulative_weights) if self.group_weights is None else self.group_weights
         )
 
-    def center_and_scale(
+    @property
+    def has_ends(self) -> bool:
+        """Whether the model predicts several quantiles, of which the outer ones are ends."""
+        return _has_ends(self.model)
+
+    def ends_and_scale(
         self, X: MatrixLike, workers: int, offset: ArrayLike | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the prediction and s(x) of each row."""
-        return _center_and_scale(self.model, self.scale, X, workers, offset)
+    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+        """Return the lowest and the highest prediction, which may be one, and s(x) of each row."""
+        return _ends_and_scale(self.model, self.scale, X, workers, offset)
 
 
-def _center_and_scale(model, scale, X, workers, offset=None):
-    """Return the prediction and s(x) of each row of X; s is 1 where there is no scale."""
-    center = np.asarray(
+def _has_ends(model):
+    """Return whether a model predicts several quantiles."""
+    return np.ndim(model.intercept) > 0
+
+
+def _ends_and_scale(model, scale, X, workers, offset=None):
+    """Return the lowest and the highest prediction and s(x) of each row of X; s is 1 where there is
+    no scale."""
+    predicted = np.asarray(
         model.predict(X, workers, **({} if offset is None else {"offset": offset})), np.float64
     )
-    return center, np.ones(len(center)) if scale is None else scale.predict(X, workers)
+    ends = (predicted[:, 0], predicted[:, -1]) if _has_ends(model) else (predicted, predicted)
+    return ends, np.ones(len(predicted)) if scale is None else scale.predict(X, workers)
 
 
 @checks_call
@@ -323,8 +348,8 @@ def intervals(
     ----------
     function_or_model : function or SparseModel
         A function that fits, (X, y, rng=...) -> model of one real target, such as `sparse_rf` or a
-        `functools.partial` of it. Or a fitted model; then X, y must be rows that it has not seen,
-        whose residuals give the widths (split conformal).
+        `functools.partial` of it, or of several quantiles of one. Or a fitted model; then X, y must
+        be rows that it has not seen, whose residuals give the widths (split conformal).
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
         Rows in memory.
     y : array of shape (n_samples,)
@@ -345,7 +370,8 @@ def intervals(
         Whether intervals may be wider where residuals are larger. The scale of residuals is a
         `sparse_rf` model of ``log(|residual| + half their median)``, with one search; it is used if
         it lowers the interval score on other rows than it learned from. Rows that the scale learns
-        from do not calibrate: for a fitted model these are half of the rows.
+        from do not calibrate: for a fitted model these are half of the rows. Several quantiles have
+        widths of their own, and no scale.
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights. A row of weight k counts as k rows in fits and in the coverage; the
         guarantee holds for equal weights.
@@ -390,6 +416,10 @@ def intervals(
     Intervals are cut where no target can be: below 0 with the log link of counts and amounts, and
     beyond `lower` and `upper` of the model; not at a limit that a row of X, y is beyond.
 
+    Of a model of several quantiles the intervals go from the lowest to the highest, with one number
+    added at both ends, which may be negative (Romano, Patterson, Candès). The levels should be
+    those of the coverage, (1 - coverage) / 2 and (1 + coverage) / 2.
+
     The rows given and new rows must be drawn alike (exchangeable). Then a split holds at least the
     share `coverage` of new rows, in the mean over draws of the calibration rows, and at most 1 / (n
     + 1) more if no scores tie. CV+ of K folds and n rows holds at least
@@ -419,7 +449,8 @@ def intervals(
     for splits and scales. T. Gneiting, A. E. Raftery, Strictly proper scoring rules, JASA 102,
     2007, for the interval score. Y. Lee, R. F. Barber, R. Willett, Distribution-free inference with
     hierarchical data, 2023, and V. Vovk, R. Wang, Combining p-values via averaging, Biometrika 107,
-    2020, for groups.
+    2020, for groups. Y. Romano, E. Patterson, E. J. Candès, Conformalized quantile regression,
+    NeurIPS 2019, for quantiles.
 
     Examples
     --------
@@ -449,6 +480,7 @@ def intervals(
             model, scale = _check_model(function_or_model), None
             if (
                 adaptive
+                and not _has_ends(model)
                 and len(rows) >= 2 * FEWEST_FOR_SCALE
                 and half_calibrates(data, rows, coverage)
             ):
@@ -497,13 +529,14 @@ def limits_of_targets(experts: Sequence[Expert], y: np.ndarray) -> tuple[float, 
 
 
 def _check_model(model):
-    """Check that a model has one real target, and return it."""
+    """Check that a model has one real target, or several quantiles of one, and return it."""
     if not hasattr(model, "predict") or not hasattr(model, "classes"):
         raise TypeError(
             "function_or_model must be a function that fits a model, or a model, got "
             f"{type(model).__name__}"
         )
-    if model.classes is not None or np.ndim(model.intercept):
+    is_of_one = np.ndim(model.intercept) == 0 or model.link == AscendingLink.name
+    if model.classes is not None or not is_of_one:
         raise ValueError(f"function_or_model must be of one real target, got {model!r}")
     return model
 
@@ -523,7 +556,8 @@ def _fit_expert(function, data, fitted, held, coverage, adaptive, two_seeds):
             f"X must have rows to fit and rows to hold out, got {len(fitted)} and {len(held)}"
         )
     model = _check_model(data.fit(function, fitted, two_seeds[0]))
-    scale = learn_scale(model, data, fitted, coverage, two_seeds[1]) if adaptive else None
+    has_scale = adaptive and not _has_ends(model)
+    scale = learn_scale(model, data, fitted, coverage, two_seeds[1]) if has_scale else None
     return Expert.from_held_out(model, scale, data, held)
 
 

@@ -102,6 +102,9 @@ REGRESSIONS = EXPANSIONS | {
     "outputs": lambda: srf.mfga(
         X, np.stack([Y, -(Y**2), 3 + X[:, 0]], axis=1), n_nonzero_coefs=15, alpha=1e-3, rng=0
     ),
+    "quantiles": lambda: srf.mfga(
+        X, Y, loss=srf.losses.Quantile([0.45, 0.5, 0.55]), n_nonzero_coefs=15, alpha=1e-3, rng=0
+    ),
     "rules": lambda: srf.sparse_rf(X, Y, features=srf.Rules(), alpha=0.02, n_components=300, rng=0),
     "no terms": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0),
     "no terms, raw": lambda: srf.sparse_rf(X, Y, features=srf.Linear(), alpha=1e6, scale=None),

@@ -25,6 +25,7 @@ from sparserf.solvers.problem import Problem
 
 from .homes import HOMES, LABELS, NAMED, SHORT, SPARSE, WEIGHT, D, N, OtherDevice, X, Y
 
+LEVELS = srf.losses.Quantile([0.2, 0.5, 0.9])
 FITS = {
     "sparse_rf auto, chosen": lambda X: srf.sparse_rf(X, Y, n_components=2000, rng=0),
     "sparse_rf auto": lambda X: srf.sparse_rf(X, Y, alpha=0.02, **SHORT),
@@ -36,6 +37,15 @@ FITS = {
     "sparse_rf perceptron": lambda X: srf.sparse_rf(
         X, Y, alpha=0.02, features="perceptron", **SHORT
     ),
+    "sparse_rf quantiles": lambda X: srf.sparse_rf(X, Y, alpha=0.02, loss=LEVELS, **NAMED),
+    "sparse_rf quantiles, chosen": lambda X: srf.sparse_rf(X, Y, effort=0.1, loss=LEVELS, rng=0),
+    "harfe quantiles": lambda X: srf.harfe(
+        X, Y, n_components=300, n_nonzero_coefs=9, alpha=1e-3, loss=LEVELS, rng=0
+    ),
+    "mfga quantiles": lambda X: srf.mfga(
+        X, Y, n_nonzero_coefs=6, n_select=2, alpha=1e-2, loss=LEVELS, rng=0
+    ),
+    "drp quantiles": lambda X: srf.drp(X, Y, alpha=0.01, loss=LEVELS, rng=0),
     "sparse_rf_path": lambda X: srf.sparse_rf_path(
         X, Y > 0, n_alphas=4, alpha_min_ratio=0.05, loss="squared_hinge", **NAMED
     ),

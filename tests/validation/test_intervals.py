@@ -57,7 +57,7 @@ def test_ends_are_the_formula_of_cv_plus():
     lower, upper = bands.predict(X[REST])
     down, up = [], []
     for expert in bands.experts:
-        centre, width = expert.center_and_scale(X[REST], 1)
+        (centre, _), width = expert.ends_and_scale(X[REST], 1)
         down.append(centre[:, None] - width[:, None] * expert.scores)
         up.append(centre[:, None] + width[:, None] * expert.scores)
     down, up = np.sort(np.hstack(down), axis=1), np.sort(np.hstack(up), axis=1)
