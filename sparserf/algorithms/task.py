@@ -698,7 +698,7 @@ def read_offset(
             f"offset must be None for more than two classes, got one for {len(targets)}"
         )
     outputs = np.vstack(targets)
-    offset = check_offset(offset, n_rows, len(outputs))[..., index]
+    offset = check_offset(offset, n_rows, len(outputs) // loss.n_outputs)[..., index]
     if not loss.is_shift_invariant:
         if np.abs(offset).max() > LARGEST_OFFSET[loss.link]:
             largest = LARGEST_OFFSET[loss.link]

@@ -423,17 +423,17 @@ def _answers(model, n_outputs, printer):
 
 def _ascending(columns):
     """Return (the steps that put some columns in ascending order; the columns that then hold the
-    numbers): the odd-even transposition sort, as many rounds as columns, in which neighbours change
+    numbers): the odd-even transposition sort, as many turns as columns, in which neighbours change
     places."""
     steps, n = [], len(columns)
-    for round in range(n):
+    for turn in range(n):
         made = list(columns)
-        for k in range(round % 2, n - 1, 2):
+        for k in range(turn % 2, n - 1, 2):
             one, other = columns[k : k + 2]
             made[k] = f"CASE WHEN {one} > {other} THEN {other} ELSE {one} END"
             made[k + 1] = f"CASE WHEN {one} > {other} THEN {one} ELSE {other} END"
-        made = {f"a{n * round + k}": each for k, each in enumerate(made)}
-        steps.append((f"exchanged_{round}", made))
+        made = {f"a{n * turn + k}": each for k, each in enumerate(made)}
+        steps.append((f"exchanged_{turn}", made))
         columns = list(made)
     return steps, columns
 

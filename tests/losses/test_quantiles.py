@@ -230,6 +230,8 @@ def test_what_has_no_meaning_for_levels_is_refused():
     estimator = estimators.SparseRFRegressor(loss=loss, alpha=0.01, **{"random_state": 0})
     with pytest.raises(ValueError, match="score needs one prediction of y"):
         estimator.fit(X, Y).score(X, Y)
+    with pytest.raises(ValueError, match="offset"):
+        FITS["drp"](X, Y, loss=loss, offset=np.zeros((300, 3)))
     model = FITS["drp"](X, Y, loss=loss)
     for start in (FITS["sparse_rf"](X, Y, loss="quantile"), model):
         with pytest.raises(ValueError, match="start must"):
