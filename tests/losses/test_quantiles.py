@@ -22,13 +22,15 @@ FITS = {
     "sparse_rf": partial(srf.sparse_rf, alpha=0.003, features="gaussian", gamma=0.5, **FEW),
     "default": partial(srf.sparse_rf, effort=0.1, rng=0),
     "harfe": partial(srf.harfe, n_nonzero_coefs=15, alpha=1e-3, **FEW),
-    "harfe, chosen": partial(srf.harfe, **FEW),
+    "harfe, chosen": partial(srf.harfe, n_components=50, rng=0),
     "mfga": partial(srf.mfga, n_nonzero_coefs=15, alpha=1e-3, rng=0),
     "mfga, chosen": partial(srf.mfga, n_components=50, rng=0),
     "drp": partial(srf.drp, alpha=0.01, rng=0),
     "drp, chosen": partial(srf.drp, rng=0),
 }
+ONE_OF_EACH = ["default", "harfe", "mfga", "drp"]
 every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=list(FITS))
+each_function = pytest.mark.parametrize("fit", [FITS[k] for k in ONE_OF_EACH], ids=ONE_OF_EACH)
 pytestmark = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 
 
@@ -94,6 +96,7 @@ def test_sorting_lowers_the_loss_of_each_row_in_which_levels_cross(smoothing, rn
     np.testing.assert_array_equal(after[~crosses], before[~crosses])
 
 
+@pytest.mark.one_case
 @every_fit
 def test_predictions_never_cross(fit):
     model = fit(X, Y, loss=Quantile(NEAR))
@@ -104,7 +107,8 @@ def test_predictions_never_cross(fit):
     assert (predicted.shape, model.coef.shape[:-1]) == ((500, 3), (3,))
 
 
-@every_fit
+@pytest.mark.slow
+@each_function
 def test_a_row_lies_below_a_level_as_often_as_it_says(fit):
     below = []
     for seed in range(5):
@@ -114,6 +118,7 @@ def test_a_row_lies_below_a_level_as_often_as_it_says(fit):
     np.testing.assert_allclose(np.mean(below, axis=0), LEVELS, atol=0.04)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse_rf", "harfe", "mfga", "drp"])
 def test_each_level_is_what_it_is_alone(name):
     """Levels share a dictionary, in which the fit of each is that of a model of its own."""
@@ -124,6 +129,7 @@ def test_each_level_is_what_it_is_alone(name):
         assert np.abs(f[:, k] - alone).max() < 0.02 * Y.std()
 
 
+@pytest.mark.slow
 def test_levels_of_the_default_share_terms():
     """They have fewer than three models, and predict as well."""
     terms, losses = [], []
@@ -144,14 +150,16 @@ def test_levels_of_the_default_share_terms():
     assert few < many and joint < 1.03 * single
 
 
-@every_fit
+@pytest.mark.one_case
+@each_function
 def test_the_bits_are_those_of_any_number_of_workers(fit):
     models = [fit(X, Y, loss=Quantile(LEVELS), workers=workers) for workers in (1, 3)]
     assert len({(m.coef.tobytes(), m.intercept.tobytes()) for m in models}) == 1
     np.testing.assert_array_equal(models[0].predict(X), models[0].predict(X, workers=3))
 
 
-@every_fit
+@pytest.mark.one_case
+@each_function
 def test_rows_of_single_precision(fit):
     model = fit(X.astype(np.float32), Y, loss=Quantile(NEAR))
     predicted = model.predict(X.astype(np.float32))
@@ -220,9 +228,9 @@ def test_what_has_no_meaning_for_levels_is_refused():
     loss = Quantile(LEVELS)
     with pytest.raises(ValueError, match=r"convex must be None for Quantile\(.*got \[1, 0, 0\]"):
         FITS["sparse_rf"](X, Y, loss=loss, convex=[1, 0, 0])
-    for fit in FITS.values():
+    for name in ONE_OF_EACH:
         with pytest.raises(ValueError, match=r"y must have shape \(300,\)"):
-            fit(X, np.stack([Y, Y], axis=1), loss=loss)
+            FITS[name](X, np.stack([Y, Y], axis=1), loss=loss)
     with pytest.raises(ValueError, match="loss must have one output, got Quantile"):
         srf.baselines.rks(X, Y, alpha=0.01, loss=loss)
     with pytest.raises(ValueError, match="loss must have one output for each value"):
@@ -283,21 +291,22 @@ def test_a_page_tells_the_loss_and_the_share_of_each_level():
 # Intervals
 
 
+@pytest.mark.one_case
+@pytest.mark.parametrize("levels", [[0.05, 0.95], [0.3, 0.5, 0.7], [0.001, 0.999]])
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
-def test_intervals_of_quantiles_hold_the_share_that_was_asked_for(method):
+def test_intervals_of_quantiles_hold_the_share_that_was_asked_for(method, levels):
     """Also of quantiles that hold too few rows, or too many."""
-    for levels in ([0.05, 0.95], [0.3, 0.5, 0.7], [0.001, 0.999]):
-        fit, held = partial(srf.drp, loss=Quantile(levels), alpha=0.01), []
-        for seed in range(5):
-            (X, y), (X_new, y_new) = rows(600, seed), rows(2000, 100 + seed)
-            if method == "model":
-                bands = srf.intervals(fit(X[:300], y[:300], rng=0), X[300:], y[300:], rng=0)
-            else:
-                bands = srf.intervals(fit, X, y, method=method, rng=0)
-            lower, upper = bands.predict(X_new)
-            assert (lower <= upper).all()
-            held.append(np.mean((lower <= y_new) & (y_new <= upper)))
-        assert abs(np.mean(held) - 0.9) < 0.03
+    fit, held = partial(srf.drp, loss=Quantile(levels), alpha=0.01), []
+    for seed in range(5):
+        (X, y), (X_new, y_new) = rows(600, seed), rows(2000, 100 + seed)
+        if method == "model":
+            bands = srf.intervals(fit(X[:300], y[:300], rng=0), X[300:], y[300:], rng=0)
+        else:
+            bands = srf.intervals(fit, X, y, method=method, rng=0)
+        lower, upper = bands.predict(X_new)
+        assert (lower <= upper).all()
+        held.append(np.mean((lower <= y_new) & (y_new <= upper)))
+    assert abs(np.mean(held) - 0.9) < 0.03
 
 
 def test_intervals_of_quantiles_add_one_number_to_both_ends():

@@ -38,10 +38,6 @@ FITS = {
         X, Y, alpha=0.02, features="perceptron", **SHORT
     ),
     "sparse_rf quantiles": lambda X: srf.sparse_rf(X, Y, alpha=0.02, loss=LEVELS, **NAMED),
-    "sparse_rf quantiles, chosen": lambda X: srf.sparse_rf(X, Y, effort=0.1, loss=LEVELS, rng=0),
-    "harfe quantiles": lambda X: srf.harfe(
-        X, Y, n_components=300, n_nonzero_coefs=9, alpha=1e-3, loss=LEVELS, rng=0
-    ),
     "mfga quantiles": lambda X: srf.mfga(
         X, Y, n_nonzero_coefs=6, n_select=2, alpha=1e-2, loss=LEVELS, rng=0
     ),
