@@ -71,7 +71,8 @@ class BaseModel(ABC):
     def predict(
         self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None
     ) -> np.ndarray:
-        """Predict class labels, or regression values: the decision values f, with the log link e^f.
+        """Predict class labels, or regression values: the decision values f, with the log link e^f,
+        of several quantiles those of each row in ascending order.
 
         Parameters
         ----------
@@ -87,7 +88,7 @@ class BaseModel(ABC):
 
         Returns
         -------
-        ndarray of shape (n_samples,), or (n_samples, n_outputs) for several real targets
+        ndarray of shape (n_samples,), or (n_samples, n_outputs) for several targets or quantiles
             In the namespace, on the device or in the partitions of X. Time O(n_samples) times that
             of the terms, which see few inputs each.
 

@@ -235,7 +235,7 @@ def test_what_has_no_meaning_for_levels_is_refused():
         srf.baselines.rks(X, Y, alpha=0.01, loss=loss)
     with pytest.raises(ValueError, match="loss must have one output for each value"):
         srf.distill(lambda X: X[:, 0], X, loss=loss)
-    estimator = estimators.SparseRFRegressor(loss=loss, alpha=0.01, **{"random_state": 0})
+    estimator = estimators.DRPRegressor(loss=loss, alpha=0.01, random_state=0)
     with pytest.raises(ValueError, match="score needs one prediction of y"):
         estimator.fit(X, Y).score(X, Y)
     with pytest.raises(ValueError, match="offset"):
