@@ -108,6 +108,8 @@ def _check_attributes(loss):
     if loss.link not in links:
         names = " or ".join(map(repr, links))
         raise ValueError(f"{_name(loss)}: link must be {names}, got {loss.link!r}")
+    if loss.n_outputs != 1:
+        raise ValueError(f"{_name(loss)}: n_outputs must be 1, got {loss.n_outputs!r}")
     if loss.degree not in (0, 1, 2):
         raise ValueError(f"{_name(loss)}: degree must be 0, 1 or 2, got {loss.degree!r}")
     try:

@@ -29,7 +29,7 @@ from ..expansion.ranges import Ranges
 from ..features import FeatureSet, block_from_arrays
 from ..losses import LOSSES
 from ..losses.base import is_parameter
-from ..losses.links import LINKS
+from ..losses.links import LINKS, AscendingLink
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -238,6 +238,8 @@ def _check_loss(name, parameters, link, classes, intercept):
         known = type(LOSSES[name])(**parameters)
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
         require(known.n_outputs in (1, np.size(intercept)), "loss")
+    else:
+        require(link != AscendingLink.name, "link")
     require(link in (LINKS if classes is None else CLASSIFIER_LINKS), "link")
 
 

@@ -83,6 +83,15 @@ def test_the_loss_of_levels_is_that_of_each(rng):
     np.testing.assert_array_equal(loss.conjugate(u, y), expected)
 
 
+def test_a_loss_of_ones_own_has_one_output():
+    class Own(srf.losses.Squared):
+        name = "own"
+        n_outputs = 3
+
+    with pytest.raises(ValueError, match="loss 'own': n_outputs must be 1, got 3"):
+        srf.drp(X, Y, loss=Own(), alpha=0.1)
+
+
 @pytest.mark.parametrize("smoothing", [1e-9, 0.5])
 def test_sorting_lowers_the_loss_of_each_row_in_which_levels_cross(smoothing, rng):
     loss = Quantile([0.05, 0.3, 0.5, 0.51, 0.99], smoothing=smoothing)
@@ -181,12 +190,13 @@ def test_a_file_has_the_levels(tmp_path):
     assert "quantiles 0.45, 0.5, 0.55" in str(model.summary(X))
 
 
-@pytest.mark.parametrize("lie", ["links", "outputs", "text"])
+@pytest.mark.parametrize("lie", ["links", "outputs", "text", "name"])
 def test_a_file_that_lies_of_its_levels_is_refused(lie, tmp_path):
     model = FITS["drp"](X, Y, loss=Quantile(NEAR))
     told = {
         "links": {"link": "identity"},
         "outputs": {"loss_parameters": model.loss_parameters | {"level": (0.1, 0.9)}},
+        "name": {"loss": "mine", "loss_parameters": {}},
         "text": {"loss_parameters": model.loss_parameters | {"level": ("a", "b", "c")}},
     }
     replace(model, **told[lie]).save(tmp_path / "model.npz")
