@@ -63,7 +63,7 @@ autosummary_context = {  # what a page of a class shows beside its docstring; al
     "shown": {
         "FeatureSet": "n_features_in, feature_names_in_, names, input_usage, take, concat, "
         "transform",
-        "Intervals": "predict, to_html",
+        "Intervals": "predict, predict_set, guarantees, to_html",
         "KernelModel": "predict, decision_function",
         "Loss": "value, derivative, curvature, conjugate",
         "Sums": "of, of_folds, fit, mean_loss",

@@ -51,6 +51,9 @@ assert_type(srf.distill(lambda rows: rows.sum(axis=1), X, max_terms=3), srf.Spar
 assert_type(srf.calibrated(partial(srf.sparse_rf, loss="squared_hinge"), X, y), srf.SparseModel)
 lower, upper = srf.intervals(srf.sparse_rf, X, y, method="cv+").predict(X)
 assert_type(bool((lower < upper).all()), bool)
+sets = srf.intervals(partial(srf.sparse_rf, loss="logistic"), X, y > 0, within=0)
+assert_type(bool(sets.predict_set(X).any()), bool)
+assert_type(sets.guarantees, dict[Any, float])
 assert_type(
     srf.cross_validate(srf.harfe, X, y, {"order": [1, 2]}, rule="1se").model, srf.SparseModel
 )

@@ -154,7 +154,7 @@ class Table:
         levels: list[tuple[Any, ...] | None] = [None] * len(columns)
         alone, clocks = {}, {}
         for k in np.flatnonzero(is_alone).tolist():
-            alone[k], levels[k], clock = _learn_column(
+            alone[k], levels[k], clock = learn_column(
                 label(names, k), columns[k], k in chosen, names is not None
             )
             if clock is not None:
@@ -182,7 +182,7 @@ class Table:
         places = self.places(columns.names, len(columns))
         is_alone = ~np.isin(places, columns.plain) | self._is_special
         alone = {
-            j: _read_column(
+            j: read_column(
                 label(columns.names, k),
                 columns[k],
                 self.levels[j],
@@ -369,7 +369,9 @@ def chosen_columns(categorical: Categorical, names: Sequence[str] | None, n: int
     return set(find_columns("categorical", entries, names, n))
 
 
-def _learn_column(where, column, is_chosen, strings_are_categories):
+def learn_column(
+    where: str, column: Any, is_chosen: bool, strings_are_categories: bool = False
+) -> tuple[np.ndarray, tuple[Any, ...] | None, Clock | None]:
     """Return (a training column as numbers, its levels, its clock).
 
     Levels are None for numbers, the clock for all but times.
@@ -459,7 +461,13 @@ def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
         warn(f"{where} {useless}: leave it out, or make numbers of it", UserWarning)
 
 
-def _read_column(where, column, levels, number, clock):
+def read_column(
+    where: str,
+    column: Any,
+    levels: tuple[Any, ...] | None,
+    number: LevelNumbers | None,
+    clock: Clock | None = None,
+) -> np.ndarray:
     """Return a column of rows to predict as numbers.
 
     levels, number : the levels of the training column, and their `LevelNumbers`; both None for a

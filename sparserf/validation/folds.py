@@ -35,13 +35,13 @@ class Dataset:
     Attributes
     ----------
     X : data frame, ndarray or CSR matrix of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
+    y : ndarray of shape (n_samples,), or (n_samples, n_outputs)
     weight : ndarray of shape (n_samples,) or None
         Sample weights.
     used : ndarray of shape (n_samples,), of bools
         Which rows have a weight other than zero. The others are in no fit and in no fold.
     groups : ndarray of shape (n_samples,) or None
-    offset : ndarray of shape (n_samples,) or None
+    offset : ndarray of shape (n_samples,), or (n_samples, n_outputs), or None
         What is added to f in each row.
     groups : ndarray of shape (n_samples,) or None
         The number of the group of each row. Rows of a group are fitted, or held out, together.
@@ -65,14 +65,20 @@ class Dataset:
         sample_weight: ArrayLike | None,
         offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        several_outputs: bool = False,
     ) -> Self:
-        """Check the arguments of a public function and make a dataset of them."""
-        X, y = _in_memory(X), as_labels(y)  # real targets, too: what they must be the fit says
+        """Check the arguments of a public function and make a dataset of them.
+
+        several_outputs : whether y may have several columns
+        """
+        X, y = in_memory(X), as_labels(y)  # real targets, too: what they must be the fit says
         n = X.shape[0]
-        check_length("y", y, n)
+        n_outputs = y.shape[1] if several_outputs and y.ndim == 2 else 1
+        if n_outputs < 2 or len(y) != n:
+            check_length("y", y, n)
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
         used = np.ones(n, bool) if weight is None else weight > 0
-        offset = None if offset is None else check_offset(offset, n, 1)
+        offset = None if offset is None else check_offset(offset, n, n_outputs).T
         groups = check_groups(groups, n)
         copies = _copies(X, y, used) if groups is None else None
         return cls(X, y, weight, used, offset, groups, copies)
@@ -183,7 +189,7 @@ class Dataset:
         return rng.permutation(rows[drawn]), rng.permutation(rows[~drawn])
 
 
-def _in_memory(X):
+def in_memory(X: Any) -> Any:
     """Return X as a data frame, an ndarray or a CSR matrix, which must be in host memory."""
     if is_frame(X):
         return X
@@ -230,7 +236,10 @@ def _as_numbers(X):
 
 
 def _strata(y, n_folds):
-    """Return the index of each row's value if y has few, as classes are, else 0 for all rows."""
+    """Return the index of each row's value if y has few, as classes are, else 0 for all rows, as of
+    several outputs."""
+    if y.ndim == 2:
+        return np.zeros(len(y), np.intp)
     values, stratum = np.unique(y, return_inverse=True)
     return (
         stratum

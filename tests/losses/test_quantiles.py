@@ -331,5 +331,5 @@ def test_intervals_of_quantiles_add_one_number_to_both_ends():
     with pytest.raises(ValueError, match="to_html needs intervals about one prediction"):
         bands.to_html()
     outputs = srf.drp(X, np.stack([Y, Y], axis=1), alpha=0.01, rng=0)
-    with pytest.raises(ValueError, match="function_or_model must be of one real target"):
+    with pytest.raises(ValueError, match="function_or_model must have a real target for each"):
         srf.intervals(outputs, X, Y)

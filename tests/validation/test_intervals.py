@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf.validation import conformal
+from sparserf.validation import scale as of_scale
 
 from .data import FEW, FIT, HOLES, NOISE, REST, RNG, N, X, Y
 
@@ -141,7 +142,7 @@ def test_a_scale_that_does_not_help_is_left_out(monkeypatch):
     exact = replace(data, y=model.predict(X))
     assert conformal.learn_scale(model, exact, every, 0.9, 0) is None
     assert conformal.learn_scale(model, data, every, 0.9, 0) is not None
-    monkeypatch.setattr(conformal, "interval_score", lambda residual, width, *_: np.ptp(width))
+    monkeypatch.setattr(of_scale, "interval_score", lambda residual, width, *_: np.ptp(width))
     assert conformal.learn_scale(model, data, every, 0.9, 0) is None
 
 
@@ -149,8 +150,8 @@ def test_interval_score_is_the_formula():
     residual, width = RNG.exponential(size=50), RNG.uniform(1, 2, 50)
     h = np.sort(residual / width)[44] * width
     plain = np.mean(2 * h + 2 / 0.1 * np.where(residual > h, residual - h, 0))
-    assert np.isclose(conformal.interval_score(residual, width, None, 0.9), plain)
-    assert np.isclose(conformal.interval_score(residual, width, np.full(50, 3.0), 0.9), plain)
+    assert np.isclose(of_scale.interval_score(residual, width, None, 0.9), plain)
+    assert np.isclose(of_scale.interval_score(residual, width, np.full(50, 3.0), 0.9), plain)
 
 
 def test_the_guarantee_is_that_of_the_theorem():
@@ -352,7 +353,8 @@ def test_kinds_of_rows(rows):
         ({"y": Y[:499]}, ValueError, r"y must have shape \(500,\)"),
         ({"y": np.full(500, np.nan)}, ValueError, "y must be finite"),
         ({"y": np.full(500, "a")}, TypeError, "y must hold real numbers"),
-        ({"y": np.zeros((500, 2))}, ValueError, r"y must have shape \(500,\)"),
+        ({"y": np.zeros((499, 2))}, ValueError, r"y must have shape \(500,\)"),
+        ({"y": np.zeros((500, 0))}, ValueError, r"y must have shape \(500,\)"),
         ({"X": X[0]}, ValueError, "X must be two-dimensional"),
         (
             {"X": srf.Chunks(X[FEW])},
@@ -362,9 +364,24 @@ def test_kinds_of_rows(rows):
         ({"function_or_model": "sparse_rf"}, TypeError, "function_or_model"),
         ({"function_or_model": lambda X, y, rng: None}, TypeError, "function_or_model"),
         (
-            {"function_or_model": partial(FIT, loss="logistic"), "y": np.sign(Y[FEW])},
+            {"function_or_model": partial(FIT, loss="squared_hinge"), "y": np.sign(Y[FEW])},
             ValueError,
-            "one real target",
+            "must have probabilities of classes.*sparserf.calibrated gives them",
+        ),
+        (
+            {"function_or_model": partial(FIT, loss="logistic"), "y": np.ones(500)},
+            ValueError,
+            "y must have at least two classes",
+        ),
+        (
+            {"function_or_model": FIT(X[REST], Y[REST], rng=0), "y": np.zeros((500, 2))},
+            ValueError,
+            "must have a real target for each column of y, 2",
+        ),
+        (
+            {"function_or_model": FIT(X[REST], np.tile(Y[REST], (2, 1)).T, rng=0)},
+            ValueError,
+            "must have a real target for each column of y, 1",
         ),
     ],
 )
@@ -420,3 +437,78 @@ def test_intervals_of_an_older_pickle_are_not_cut():
     old = object.__new__(type(bands))
     old.__dict__.update(state)
     assert np.array_equal(old.predict(X[REST]), bands.predict(X[REST]))
+
+
+# Several outputs
+
+BOTH = np.column_stack([Y, 10 + X[:, 1] + 0.2 * np.random.default_rng(7).standard_normal(N)])
+
+
+@pytest.mark.parametrize("method", ["split", "cv+"])
+def test_each_of_several_outputs_has_the_ends_of_its_own_scores(method):
+    """Without a scale they are those of each output alone, by the models of both."""
+    bands = srf.intervals(FIT, X[FEW], BOTH[FEW], method=method, adaptive=False, rng=0)
+    ends = bands.predict(X[REST])
+    assert "2 outputs" in repr(bands) and "output 1" in bands._repr_html_()
+    for k in range(2):
+        models = iter([expert.model for expert in bands.experts])
+
+        def fit(X, y, rng, k=k, models=models):
+            model = next(models)
+            return replace(model, coef=model.coef[k], intercept=float(model.intercept[k]))
+
+        alone = srf.intervals(fit, X[FEW], BOTH[FEW, k], method=method, adaptive=False, rng=0)
+        assert np.allclose(alone.predict(X[REST]), [end[:, k] for end in ends], rtol=0, atol=1e-12)
+
+
+def test_each_of_several_outputs_is_held_in_the_mean_over_draws():
+    model, shares = FIT(X[:300], BOTH[:300], rng=0), []
+    for seed in range(30):
+        old, new = np.split(300 + np.random.default_rng(seed).permutation(600), [150])
+        bands = srf.intervals(model, X[old], BOTH[old], coverage=0.8, adaptive=False)
+        lower, upper = bands.predict(X[new])
+        shares.append(((lower <= BOTH[new]) & (BOTH[new] <= upper)).mean(axis=0))
+    error = 3 * np.std(shares, axis=0) / np.sqrt(len(shares))
+    assert (np.abs(np.mean(shares, axis=0) - 0.8 - 0.5 / 151) < 0.5 / 151 + error).all()
+
+
+@pytest.mark.slow
+def test_each_of_several_outputs_has_a_scale_of_its_own():
+    """The noise of the first depends on a column, that of the second does not."""
+    noise = np.random.default_rng(5).standard_normal((N, 2))
+    both = X[:, 1:2] + np.column_stack([NOISE, np.full(N, 0.2)]) * noise
+    bands = srf.intervals(partial(srf.drp, alpha=1e-4), X[:700], both[:700], rng=0)
+    width, loud = np.subtract(*bands.predict(X[700:])[::-1]), X[700:, 0] > 0
+    assert width[loud, 0].mean() > 1.5 * width[~loud, 0].mean()
+    assert width[loud, 1].mean() < 1.2 * width[~loud, 1].mean()
+    again = pickle.loads(pickle.dumps(bands)).predict(X[700:])
+    assert np.array_equal(np.subtract(*again[::-1]), width)
+
+
+@pytest.mark.slow
+def test_outputs_whose_scale_does_not_help_keep_one_width(monkeypatch):
+    monkeypatch.setattr(
+        of_scale,
+        "interval_score",
+        lambda residual, width, *_: np.where(np.ptp(width, axis=0) > 0, [0.0, 2.0], 1.0),
+    )
+    bands = srf.intervals(FIT, X[FEW], BOTH[FEW], rng=0)
+    width = np.subtract(*bands.predict(X[REST])[::-1])
+    assert np.ptp(width[:, 0]) > 0.1 and np.ptp(width[:, 1]) < 1e-12
+
+
+def test_offsets_of_several_outputs():
+    """An offset moves the ends of its output; one for all moves all."""
+    offset, model = np.column_stack([X[:, 2], -X[:, 2]]), FIT(X[REST], BOTH[REST], rng=0)
+    plain = srf.intervals(model, X[FEW], BOTH[FEW], adaptive=False)
+    for moved in (offset, X[:, 2]):
+        by = moved if moved.ndim == 2 else moved[:, None]
+        bands = srf.intervals(model, X[FEW], BOTH[FEW] + by[FEW], offset=moved[FEW], adaptive=False)
+        ends = bands.predict(X[REST], offset=moved[REST])
+        assert np.allclose(ends, np.add(plain.predict(X[REST]), by[REST]), rtol=0, atol=1e-9)
+
+
+def test_pages_are_of_one_number():
+    bands = srf.intervals(FIT, X[FEW], BOTH[FEW], adaptive=False, rng=0)
+    with pytest.raises(ValueError, match=r"to_html needs intervals of one number.*2 outputs"):
+        bands.to_html()

@@ -78,7 +78,7 @@ def split(
     )
 
 
-def folded(name, seed, folder, rows=10**9):
+def folded(name, seed, folder, rows=10**9, **more):
     """A frame of a folder of tables, with its words and gaps; the test rows are those of a fold,
     the first for the first seed, and of the others about so many, evenly spaced.
 
@@ -117,7 +117,7 @@ def folded(name, seed, folder, rows=10**9):
         "multiclass": ("multinomial", "log-loss"),
     }[said["kind"]]
     rows = {"X": X.iloc[train], "y": y[train], "X_test": X.iloc[test], "y_test": y[test]}
-    return Data(**rows, loss=loss, measure=measure, published=published)
+    return with_more(Data(**rows, loss=loss, measure=measure, published=published), **more)
 
 
 def scaling(X, to="deviation"):

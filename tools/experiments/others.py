@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace as Data
 
 import numpy as np
-from experiments.data import CSV, QUICK, WORKERS, few, split
+from experiments.data import CSV, QUICK, WORKERS, few, held_out, split
 from experiments.fits import BATCH, Fitted, clock, lightgbm, ours
 
 import sparserf as srf
@@ -74,6 +74,102 @@ def scored(data, low, high):
         "score": np.mean(high - low + 20 * outside) / sd,
     }
     return {key: float(each) for key, each in found.items()} | {
+        "rows": len(data.y),
+        "tested": len(data.y_test),
+    }
+
+
+def sets(data, seed, mapie=None, **how):
+    """What sets of classes hold, of all rows and of the third of which the model is least sure, and
+    their mean size; MAPIE's with a score, "aps", "aps randomized" or "lac", of the same model and
+    the same rows that calibrate."""
+    fit, n = partial(srf.sparse_rf, loss=data.loss), len(data.y)
+    if how:
+        found = srf.intervals(fit, data.X, data.y, rng=seed, **how)
+        model, inside = found.experts[0].model, found.predict_set(data.X_test)
+        classes = found.classes
+    else:
+        fitted, held = held_out(n, seed, 0.3)
+        X, X_held = (rows_of(data.X, some) for some in (fitted, held))
+        model = fit(X, data.y[fitted], rng=seed)
+        classes = model.classes
+        there = np.isin(data.y[held], classes)
+        X_held, y_held = rows_of(data.X, held[there]), data.y[held[there]]
+        inside = (
+            srf.intervals(model, X_held, y_held).predict_set(data.X_test)
+            if mapie is None
+            else sets_of_mapie(model, X_held, y_held, data.X_test, mapie)
+        )
+    own = (data.y_test[:, None] == classes) & inside
+    sure = model.predict_proba(data.X_test).max(axis=1)
+    is_hard = sure <= np.quantile(sure, 1 / 3)
+    return {
+        "held": float(own.any(axis=1).mean()),
+        "of_hard": float(own.any(axis=1)[is_hard].mean()),
+        "set_size": float(inside.sum(axis=1).mean()),
+        "empty": float(np.mean(~inside.any(axis=1))),
+        "right": float(np.mean(model.predict(data.X_test) == data.y_test)),
+        "classes": len(classes),
+        "rows": n,
+        "tested": len(data.y_test),
+    }
+
+
+def rows_of(X, some):
+    """Some rows of a frame or of an array."""
+    return X.iloc[some] if hasattr(X, "iloc") else X[some]
+
+
+def sets_of_mapie(model, X, y, X_test, score):
+    """The sets of MAPIE for a model of ours, calibrated on X and y."""
+    from mapie.classification import SplitConformalClassifier
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+    class Prefit(ClassifierMixin, BaseEstimator):
+        classes_ = model.classes
+
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            return model.predict(X)
+
+        def predict_proba(self, X):
+            p = model.predict_proba(X).astype(np.float64)
+            return p / p.sum(axis=1, keepdims=True)
+
+        def __sklearn_is_fitted__(self):
+            return True
+
+    name, _, is_random = score.partition(" ")
+    conformal = SplitConformalClassifier(
+        Prefit(), confidence_level=0.9, prefit=True, conformity_score=name, random_state=0
+    ).conformalize(X, y)
+    how = {"include_last_label": "randomized"} if is_random else None
+    return conformal.predict_set(X_test, conformity_score_params=how)[1][:, :, 0]
+
+
+def levels(data, seed, within=False):
+    """The least share of rows that intervals hold in a level of a column, over levels of at least
+    30 test rows, and how many have their own threshold."""
+    bands = srf.intervals(
+        srf.sparse_rf, data.X, data.y, within=data.column if within else None, rng=seed
+    )
+    lower, upper = bands.predict(data.X_test)
+    held = (lower <= data.y_test) & (data.y_test <= upper)
+    level = data.X_test[data.column].to_numpy(str)
+    shares = {
+        each: float(held[level == each].mean())
+        for each in np.unique(level).tolist()
+        if np.count_nonzero(level == each) >= 30
+    }
+    return {
+        "held": float(held.mean()),
+        "least": min(shares.values()),
+        "most": max(shares.values()),
+        "shares": shares,
+        "own": sum(share > 0 for share in bands.guarantees.values()),
+        "width": float(np.mean(upper - lower) / data.y_test.std()),
         "rows": len(data.y),
         "tested": len(data.y_test),
     }
