@@ -19,6 +19,8 @@ under this constraint (`best_terms`).
 Where there is a number of terms to come down to, the weights within cosines are moved as well
 (`polish.py`), and cosines are preferred to terms that stay as they are.
 
+A model of rules may come down to a few that are easily read and are no draws (`boxes_on_grid.py`).
+
 Terms of fewer inputs are parts of the model's terms. The mean of cos(u + v) over a v that is
 independent of u, and symmetric around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v
 - m) cos(u + m). So the part of a cosine that depends on a few inputs is a cosine of these, in which
@@ -41,12 +43,13 @@ from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
 from .._base.progress import check_not_ended
 from .._base.threads import single_threaded_blas
-from ..features import FeatureSet, Linear
+from ..features import BoxBlock, FeatureSet, Linear, between_rows
 from ..losses import PROBABILISTIC
 from ..losses.classification import softmax
 from ..losses.links import LINKS
 from ..model import SparseModel
 from ..solvers.nonnegative import nonnegative_minimum
+from .boxes_on_grid import MOST_BOXES, nearest_boxes
 from .polish import moves, polished, rows_to_polish_on, steps_for
 from .task import power_of_two, rows_of_positive_weight
 
@@ -135,6 +138,8 @@ def prune(
         Linear functions stay whole.
     readable : bool, default False
         Whether to set weights within terms to zero, too: as many as cost another tol (None: 0.01).
+        With max_terms, at most 20, a model of rules comes down to others: the nearest of at most
+        two conditions at quantiles of the columns. More than half come back with another seed.
     tol : float, optional
         The largest change, >= 0: its mean square over the variance of the predictions. None: 0
         where max_terms is given, else 0.01.
@@ -150,8 +155,8 @@ def prune(
     -------
     SparseModel
         A part of the terms of `model`, as they were or moved, with their `support`; with max_order
-        or readable, parts of these terms, and `support` counts the candidates. `info` is that of
-        `model`, without validation_loss and fidelity where terms were dropped.
+        or readable, parts of these terms, or other rules, and `support` counts the candidates.
+        `info` is that of `model`, without validation_loss and fidelity where terms were dropped.
 
     Raises
     ------
@@ -346,7 +351,7 @@ def made_readable(
     spare: float | None,
 ) -> SparseModel:
     """Return a model whose terms are parts of the terms of the model that see few columns, or have
-    few weights.
+    few weights; or, of a model of boxes, the few that are nearest to it (`nearest_boxes`).
 
     The parts are chosen by orthogonal least squares, at most `most` of them, until the change is at
     most tol.
@@ -355,7 +360,7 @@ def made_readable(
     spare : the share of the variance of the predictions that zero weights may cost; None: no
         weights are made zero
     """
-    features = model.features
+    features, every_row = model.features, rows
     rows, h = _rows_looked_at(rows, weight, ROWS_A_TERM * min(len(features), MOST_LOOKED_AT))
     coef, unit = _divide_by_unit(np.atleast_2d(model.coef))
     f, f_mean = _around_mean(rows, rows.apply(features, coef), h)
@@ -382,7 +387,11 @@ def made_readable(
         return S, w / r[S], w @ m[S], left
 
     candidates = features
-    if max_order is not None:
+    if spare is not None and most < len(features) and _may_be_boxes_on_grid(features, most):
+        spare, f = None, rows.vectors.fetch(f)
+        candidates = nearest_boxes(rows, features, f, h, most, tol, max_order)
+        candidates = between_rows(candidates.staged(None), every_row).staged(features.stage)
+    elif max_order is not None:
         candidates = of_few_inputs(rows, features, h, max_order)
         if len(candidates) == 0:
             raise ValueError(
@@ -660,6 +669,12 @@ def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: f
         np.put_along_axis(stays, ascending, below > share * below[:, -1:], axis=1)
         blocks.append(block.with_inputs(stays, mean))
     return FeatureSet(blocks, features.n_inputs, features.order, features.stage)
+
+
+def _may_be_boxes_on_grid(features, most):
+    """Return whether few terms are asked for of boxes, whose coefficients may have any sign."""
+    is_box = features.mask(lambda block: isinstance(block, BoxBlock))
+    return most <= MOST_BOXES and is_box.all() and not features.nonnegative.any()
 
 
 def _moments_of_inputs(rows, features, h):

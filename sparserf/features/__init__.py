@@ -9,6 +9,7 @@ members of `FeatureMap`, and its name among the public ones (`sparserf/__init__.
 from .activations import Activation
 from .bandwidth import Gamma, distances
 from .blocks import (
+    BoxBlock,
     BumpBlock,
     FeatureBlock,
     Group,
@@ -35,6 +36,7 @@ from .dictionary import (
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
 from .following import FIRST_DRAW
 from .fourier import Fourier, Kernel
+from .growth import Bins
 from .laplacian import Bumps
 from .learning import (
     LearningDictionary,
@@ -51,6 +53,7 @@ from .rules import (
     Rules,
     make_rule_dictionary,
     rules_at_a_penalty,
+    same_angles,
 )
 from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
@@ -61,6 +64,8 @@ __all__ = [
     "NAMES",
     "PROJECTIONS",
     "Activation",
+    "Bins",
+    "BoxBlock",
     "BumpBlock",
     "Bumps",
     "DefaultNames",
@@ -113,5 +118,6 @@ __all__ = [
     "make_rule_dictionary",
     "nodes",
     "rules_at_a_penalty",
+    "same_angles",
     "sines_of_few",
 ]

@@ -223,7 +223,6 @@ class RuleInputs:
             inputs = inputs[~constraints.is_barred[inputs]]
         if not len(inputs):
             inputs = np.zeros(1, np.intp)
-        gaps = None if stage is None else np.where(stage.turn[inputs] > 0, SAME_ANGLE, 0.0)
         limits = Limits()
         if max_order is not None:
             column = inputs if stage is None else stage.column[inputs]
@@ -232,10 +231,18 @@ class RuleInputs:
             own = constraints.take(inputs)
             sign = own.sign if own.sign.any() else None
             limits = replace(limits, groups=own.groups, monotone=sign)
-        bins = Bins.of_sample(X[:, inputs], n_bins, gaps)
+        bins = Bins.of_sample(X[:, inputs], n_bins, same_angles(stage, inputs))
         if len(sample) < rows.n_rows:
             bins = bins.within(rows, inputs)
         return cls(inputs, bins, limits, d)
+
+
+def same_angles(stage: ColumnStage | None, inputs: np.ndarray) -> np.ndarray | None:
+    """Return how far values of each of some inputs may be apart that are one time; None: nowhere.
+
+    stage : the stage that makes the inputs of the columns of X; None: these are the columns
+    """
+    return None if stage is None else np.where(stage.turn[inputs] > 0, SAME_ANGLE, 0.0)
 
 
 class BinnedRows:
