@@ -138,7 +138,7 @@ def calibrated(
     else:
         model = _check_classifier(function_or_model)
         f = _decision_values(model, data.X)
-    label = label_indices(model, data.y[data.used])
+    label = label_indices(model.classes, data.y[data.used])
     weight = np.ones(len(label)) if data.weight is None else data.weight[data.used]
     if len(model.classes) == 2:
         a, b = fit_sigmoid(f[data.used], label == 1, weight)
@@ -218,10 +218,10 @@ def _decision_values(model, X):
     return np.asarray(model.decision_function(X), np.float64)
 
 
-def label_indices(model: SparseModel, y: np.ndarray) -> np.ndarray:
-    """Return the index of each label among the classes of the model, which must know it."""
-    label = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
-    unknown = model.classes[label] != y
+def label_indices(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the index of each label among the classes of a model, which must know it."""
+    label = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    unknown = classes[label] != y
     if unknown.any():
         raise ValueError(f"y must hold labels that the model knows, got {y[unknown][0].item()!r}")
     return label

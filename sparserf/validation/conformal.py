@@ -542,7 +542,7 @@ def intervals(
         else:
             model, of_data = _check_model(function_or_model, data)
             if model.classes is not None:
-                label_indices(model, data.y[data.used])  # checks that it knows them
+                label_indices(model.classes, data.y[data.used])  # checks that it knows them
             scale, has_scale = None, adaptive and _may_have_scale(model)
             has_scale = has_scale and half_calibrates(data, rows, coverage)
             if has_scale:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
+    from ..expansion.base import BaseModel
     from ..model import SparseModel
     from .folds import Dataset
     from .scale import Scale
@@ -90,8 +91,9 @@ class Expert:
         workers: int,
         offset: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Return the score of each class in each row: see the function of this name."""
-        return class_scores(self.model, classes, X, workers, _argument(offset))
+        """Return the score of each class in each row, (n_rows, n_classes); infinite for classes
+        that the model does not know."""
+        return _class_scores(self.model, classes, X, workers, _argument(offset))
 
     def ends_and_scale(
         self, X: MatrixLike, workers: int, offset: ArrayLike | None = None
@@ -138,7 +140,7 @@ class HeldOut:
     ) -> Self:
         """Score rows, by their indices, whose targets are among these classes."""
         X, y, weight = data.take(rows)
-        scores = class_scores(model, classes, X, 1, data.offset_of(rows))
+        scores = _class_scores(model, classes, X, 1, data.offset_of(rows))
         own = scores[np.arange(len(y)), np.searchsorted(classes, y)]
         return cls._of(model, None, data, rows, weight, own, classes)
 
@@ -181,18 +183,12 @@ def _ends_and_scale(model, scale, X, workers, offset):
     return (predicted, predicted), spread
 
 
-def has_ends(model: SparseModel) -> bool:
+def has_ends(model: BaseModel) -> bool:
     """Return whether a model predicts several quantiles, of which the outer ones are ends."""
     return model.classes is None and model.link == AscendingLink.name
 
 
-def class_scores(
-    model: SparseModel,
-    classes: np.ndarray,
-    X: MatrixLike,
-    workers: int,
-    offset: dict[str, ArrayLike],
-) -> np.ndarray:
+def _class_scores(model, classes, X, workers, offset):
     """Return the score of each class in each row, (n_rows, n_classes); infinite for classes that
     the model does not know.
 

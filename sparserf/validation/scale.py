@@ -12,7 +12,7 @@ from .folds import Dataset
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike
-    from ..model import SparseModel
+    from ..expansion.base import BaseModel
 
 # The fewest rows from which a scale is learned.
 FEWEST_FOR_SCALE = 100
@@ -29,7 +29,7 @@ class Scale:
         clipped; for several outputs an array, with zeros for the outputs whose scale is 1
     """
 
-    model: SparseModel
+    model: BaseModel
     low: float | np.ndarray
     high: float | np.ndarray
 
@@ -41,7 +41,7 @@ class Scale:
 
 
 def learn_scale(
-    model: SparseModel, data: Dataset, rows: np.ndarray, coverage: float, seed: int
+    model: BaseModel, data: Dataset, rows: np.ndarray, coverage: float, seed: int
 ) -> Scale | None:
     """Learn the scale of a model's residuals from rows, which the model may have seen.
 
