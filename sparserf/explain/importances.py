@@ -86,15 +86,15 @@ class Importances:
         )
 
     def __str__(self) -> str:
-        return f"{table([row for row in self.rows if row.value != 0])}\n{self._of_what()}"
+        return f"{table([row for row in self.rows if row.value != 0])}\n{self.of_what()}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         rows = [row for row in self.rows if row.value != 0]
-        return html.page(html_table(rows), html.note(self._of_what()))
+        return html.page(html_table(rows), html.note(self.of_what()))
 
-    def _of_what(self):
+    def of_what(self):
         """Return the line below the table: of which rows it speaks."""
         return f"means over {self.n_rows} rows, against {self.n_background} background rows"
 

@@ -150,7 +150,7 @@ class Summary:
     def _meaning(self):
         """Return the line below the table of inputs."""
         all_outputs = ", all outputs together" if len(self.outputs) > 1 else ""
-        return MEANING.format(unit=self.unit + all_outputs)
+        return f"{MEANING.format(unit=self.unit + all_outputs)}; {self.importances.of_what()}"
 
     def _seen(self):
         """Return the line of names of the inputs, for a summary without importances."""
@@ -205,9 +205,8 @@ class Summary:
 # The lines below the table of inputs, above inputs without importances, and above the largest
 # terms.
 MEANING = (
-    "|Shapley|: by how much it moves f in a row, on average, in {unit}; share: of the sum "
-    "of "
-    "these over all inputs"
+    "|Shapley|: by how much it moves f in a row, on average, in {unit}; share: of the sum of these "
+    "over all inputs"
 )
 SEEN = "inputs that terms see; how much each matters depends on rows: summary(X)"
 LARGEST = (
