@@ -55,7 +55,7 @@ FITS = {
         X, np.digitize(Y, [-1, 1]), loss="logistic", alpha=0.03, **FEW
     ),
     "quantiles": lambda: srf.sparse_rf(
-        X, Y, loss=srf.losses.Quantile([0.45, 0.5, 0.55]), alpha=0.003, lower=-3, **FEW
+        X, Y, loss=srf.losses.Quantile([0.45, 0.5, 0.55]), alpha=0.03, lower=-3, **FEW
     ),
     "counts": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", alpha=0.03, **FEW),
     "no term": lambda: srf.sparse_rf(X, Y, alpha=100.0, **FEW),

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
+    from ..features import FeatureSet
     from ..rows import Rows
 
 # The most rules that may have points: a table of more is no longer added up by hand.
@@ -155,7 +156,7 @@ def points(
         gain[term.position] = term.gain
     w = np.append(model.coef * gain, model.intercept)
     with single_threaded_blas(), rows:
-        sets = RuleSets.of_rows(rows, model, gain, w, weight / weight.sum())
+        sets = RuleSets.of_rows(rows, model.features, gain, w, weight / weight.sum())
     sign = np.where(model.features.nonnegative, np.sign(gain), 0)  # that points must have
     return _told(model, gain, best_score(sets, w, max_points, sign))
 
@@ -197,11 +198,11 @@ class RuleSets(NamedTuple):
 
     @classmethod
     def of_rows(
-        cls, rows: Rows, model: SparseModel, gain: np.ndarray, w: np.ndarray, weight: np.ndarray
+        cls, rows: Rows, features: FeatureSet, gain: np.ndarray, w: np.ndarray, weight: np.ndarray
     ) -> RuleSets:
         """Return the sets of these rows: each is a number whose bits are the rules."""
         bit = 2.0 ** np.arange(len(gain))
-        number = np.rint(rows.apply(model.features, (bit / gain)[None])[0]).astype(np.int64)
+        number = np.rint(rows.apply(features, (bit / gain)[None])[0]).astype(np.int64)
         different, place = np.unique(number, return_inverse=True)
         holds = different[:, None] >> np.arange(len(gain)) & 1
         holds = np.hstack([holds, np.ones((len(different), 1))])

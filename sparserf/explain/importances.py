@@ -94,7 +94,7 @@ class Importances:
         rows = [row for row in self.rows if row.value != 0]
         return html.page(html_table(rows), html.note(self.of_what()))
 
-    def of_what(self):
+    def of_what(self) -> str:
         """Return the line below the table: of which rows it speaks."""
         return f"means over {self.n_rows} rows, against {self.n_background} background rows"
 
