@@ -81,13 +81,14 @@ def points(
 
     The log odds of the second class become
 
-    .. math:: f(x) = \frac1m \Big(p_0 + \sum_j p_j \, [\text{rule } j \text{ holds in } x]\Big)
+    .. math:: f(x) = \frac{p_0 + \sum_j p_j z_j(x)}{m}, \quad
+        z_j(x) = 1 \text{ where rule } j \text{ holds, else } 0
 
     with points p, an offset p_0 and a multiplier m that change the model's probabilities q little,
-    by the mean Kullback-Leibler divergence over the rows
+    by the mean Kullback-Leibler divergence over the rows of weights s
 
-    .. math:: \sum_i s_i \Big(q_i \log\frac{q_i}{g_i} + (1 - q_i) \log\frac{1 - q_i}{1 - g_i}\Big)
-        \Big/ \sum_i s_i, \quad g_i = \frac{1}{1 + e^{-f(x_i)}}.
+    .. math:: \frac{1}{\sum_i s_i} \sum_i s_i \left(q_i \log\frac{q_i}{g_i}
+        + (1 - q_i) \log\frac{1 - q_i}{1 - g_i}\right), \quad g_i = \frac{1}{1 + e^{-f(x_i)}}.
 
     The labels are not needed.
 
