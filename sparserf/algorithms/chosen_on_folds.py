@@ -5,7 +5,7 @@ path is followed once, and the loss of the rows held out (`held_out_loss.py`) ch
 A fit to all rows then goes to that place, as if the user had given it; or stays at the constant,
 where no place is better than that by more than chance.
 
-`sparse_rf` follows the paths of several members in this way (`sparse_rf/default.py`).
+`sparse_rf` follows the paths of several members in this way (`default/search.py`).
 """
 
 from __future__ import annotations

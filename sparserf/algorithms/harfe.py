@@ -50,7 +50,6 @@ from .chosen_on_folds import (
     info_of_choice,
 )
 from .harfe_fit import HarfeOptions, L0Fit, begin_fits
-from .sparse_rf.outputs import each_output
 from .task import Fit, Task, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
@@ -494,7 +493,7 @@ def model_of_best_size(
             s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
         folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
     path = HarfePath(dictionary, options, s, task)
-    targets = list(zip(each_output(task), each_output(folds.task), strict=True))
+    targets = list(zip(task.of_each_output(), folds.task.of_each_output(), strict=True))
     fits, goals, chosen, n_done = [], [], [], 0
     with single_threaded_blas(), task.rows, folds.task.rows:
         with part(CHOOSING):

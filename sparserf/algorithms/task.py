@@ -491,6 +491,13 @@ class Task:
             groups=groups,
         )
 
+    def of_each_output(self) -> list[Task]:
+        """Return a task for each real target; for classes or outputs of one y the task itself."""
+        if self.loss.is_classifier or self.loss.n_outputs > 1:
+            return [self]
+        pairs = zip(self.targets, self.centers, strict=True)
+        return [replace(self, targets=[y], centers=[center]) for y, center in pairs]
+
     def with_encodings(self, encodings: np.ndarray | None) -> Task:
         """Return the task with some of the encodings of its stage alone, given by their places;
         None: with all of them."""

@@ -37,7 +37,7 @@ HOMES = {
 
 @pytest.fixture(autouse=True)
 def few_rows_are_searched(monkeypatch):
-    monkeypatch.setattr("sparserf.algorithms.sparse_rf.default.MOST_SEARCH_ROWS", 300)
+    monkeypatch.setattr("sparserf.algorithms.default.search.MOST_SEARCH_ROWS", 300)
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_on_a_device_or_in_dask(home, name):
 def test_they_have_less_error_than_those_of_the_sample(monkeypatch):
     new = np.random.default_rng(1).uniform(-2, 2, (2000, 3))
     f = np.sin(2 * new[:, 0]) * new[:, 1] + 0.5 * new[:, 2]
-    errors, fitted_to_all = [], "sparserf.algorithms.sparse_rf.default.fitted_to_all_rows"
+    errors, fitted_to_all = [], "sparserf.algorithms.default.search.fitted_to_all_rows"
     for are_all_fitted in (True, False):
         if not are_all_fitted:
             monkeypatch.setattr(fitted_to_all, lambda model, *_: model)
@@ -88,8 +88,8 @@ def test_with_less_effort_fewer_rows_are_read_at_the_end(home, monkeypatch):
         read.append(len(task.weight))
         return model
 
-    monkeypatch.setattr("sparserf.algorithms.sparse_rf.default.fitted_to_all_rows", note)
-    monkeypatch.setattr("sparserf.algorithms.sparse_rf.default.MOST_SEARCH_ROWS", 100)
+    monkeypatch.setattr("sparserf.algorithms.default.search.fitted_to_all_rows", note)
+    monkeypatch.setattr("sparserf.algorithms.default.search.MOST_SEARCH_ROWS", 100)
     rows = HOMES.get(home, lambda X: X)(X)
     for effort in (0.5, 0.8, 1.0, 2.0):
         srf.sparse_rf(rows, Y, effort=effort, features="gaussian", n_components=40, rng=0)

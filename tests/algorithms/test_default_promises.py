@@ -24,8 +24,8 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSer
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
-from sparserf.algorithms.sparse_rf import default as _default
-from sparserf.algorithms.sparse_rf import path_draws as _path_draws
+from sparserf.algorithms.default import path_draws as _path_draws
+from sparserf.algorithms.default import search as _default
 from sparserf.rows import core_block
 
 from ..conftest import VALUE, bits, each_loss, friedman, signs

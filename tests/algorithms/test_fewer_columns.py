@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf.all_rows import fitted_to_all_rows
-from sparserf.algorithms.sparse_rf.members import as_functions
-from sparserf.algorithms.sparse_rf.paths import MemberPath
-from sparserf.algorithms.sparse_rf.ridge_path import RidgePath, WideRidgePath
-from sparserf.algorithms.sparse_rf.stack import Stack
+from sparserf.algorithms.default.all_rows import fitted_to_all_rows
+from sparserf.algorithms.default.members import as_functions
+from sparserf.algorithms.default.paths import MemberPath
+from sparserf.algorithms.default.ridge_path import RidgePath, WideRidgePath
+from sparserf.algorithms.default.stack import Stack
 from sparserf.algorithms.task import model_of
 from sparserf.features.blocks import LinearBlock
 

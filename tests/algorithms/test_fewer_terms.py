@@ -6,7 +6,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf.fewer_terms import (
+from sparserf.algorithms.default.fewer_terms import (
     FEW_ROWS,
     drop_terms,
     drop_terms_at_once,
@@ -76,7 +76,7 @@ def test_the_change_is_within_what_it_may_cost(case, rng):
 def test_on_many_rows_the_loss_rises_by_what_was_asked_for(rng, monkeypatch):
     """Without made rows the mean square of the change, times half the curvature, is what it may
     cost."""
-    monkeypatch.setattr("sparserf.algorithms.sparse_rf.fewer_terms.FEW_ROWS", 0)
+    monkeypatch.setattr("sparserf.algorithms.default.fewer_terms.FEW_ROWS", 0)
     model, X, task = fitted("squared", rng)
     unit = task.unit(task.targets[0])
     for worth in (1e-4, 1e-3):
@@ -124,7 +124,7 @@ def test_made_rows_keep_the_model_between_the_rows(case, monkeypatch):
         task, (X_new, _) = task_of(X, y, loss), friedman(rng, 1_000, 6)
         changes = []
         for few in (FEW_ROWS, 0):
-            monkeypatch.setattr("sparserf.algorithms.sparse_rf.fewer_terms.FEW_ROWS", few)
+            monkeypatch.setattr("sparserf.algorithms.default.fewer_terms.FEW_ROWS", few)
             small = drop_terms(model, task, 1e-3, 2_000, 800)
             f, g = (each.decision_function(X_new) for each in (model, small))
             changes.append(np.mean((f - g) ** 2))
@@ -164,7 +164,7 @@ def test_the_curvature_bounds_the_loss_of_a_change(case, rng):
 def test_collinear_terms_are_dropped_without_huge_coefficients(monkeypatch):
     """Of smooth cosines, thousands are nearly collinear: coefficients that cancel at the rows alone
     would be far from the model elsewhere."""
-    monkeypatch.setattr("sparserf.algorithms.sparse_rf.fewer_terms.FEW_ROWS", 0)
+    monkeypatch.setattr("sparserf.algorithms.default.fewer_terms.FEW_ROWS", 0)
     monkeypatch.setattr("sparserf.algorithms.polish.WORK", 0)  # none are moved
     largest = []
     for seed in range(5):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf.mean import (
+from sparserf.algorithms.default.mean import (
     merge_linear_functions,
     weighted_sum,
     widen_encodings,

@@ -7,7 +7,7 @@ import pytest
 
 import sparserf as srf
 from sparserf._base.threads import Workers
-from sparserf.algorithms.sparse_rf import paths
+from sparserf.algorithms.default import paths
 from sparserf.solvers.effort import Effort
 
 PATIENT = {

@@ -232,7 +232,7 @@ def test_few_rows_that_differ(Z):
 
 def test_a_fit_of_few_terms_is_nearer_than_terms_alone(monkeypatch):
     """Of sparse_rf with max_terms, on rows that it has not seen, in the mean over data."""
-    in_few_terms = "sparserf.algorithms.sparse_rf.fewer_terms.in_few_terms"
+    in_few_terms = "sparserf.algorithms.default.fewer_terms.in_few_terms"
 
     def error(seed):
         rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf.ridge_path import LEAST_VARIANCE, RidgePath, missing_variance
+from sparserf.algorithms.default.ridge_path import LEAST_VARIANCE, RidgePath, missing_variance
 
 from .tasks import task_of
 

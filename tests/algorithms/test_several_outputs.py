@@ -86,7 +86,7 @@ def test_words_and_gaps_of_several_targets():
 
 
 def test_rows_in_chunks_and_more_than_are_searched(monkeypatch):
-    from sparserf.algorithms.sparse_rf import default
+    from sparserf.algorithms.default import search as default
 
     monkeypatch.setattr(default, "MOST_SEARCH_ROWS", 200)
     X, t, other, _ = table(3, 2 * N)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+from sparserf.algorithms.default.paths import MemberPath
+from sparserf.algorithms.default.stack import TAKEN_OFF, Stack, stacked_weights
 from sparserf.algorithms.held_out_loss import ERRORS, VERY_FEW, HeldOutLoss
-from sparserf.algorithms.sparse_rf.paths import MemberPath
-from sparserf.algorithms.sparse_rf.stack import TAKEN_OFF, Stack, stacked_weights
 
 from .tasks import folds, task_of
 

@@ -13,7 +13,7 @@ import pytest
 import sparserf as srf
 from sparserf._base import deadline
 from sparserf._base.progress import FitCallback, check_not_ended, ends_at
-from sparserf.algorithms.sparse_rf.members import Linear
+from sparserf.algorithms.default.members import Linear
 from sparserf.solvers.effort import Effort
 
 RNG = np.random.default_rng(0)

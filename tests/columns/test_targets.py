@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf.outputs import deviation, in_their_units
+from sparserf.algorithms.default.outputs import deviation, in_their_units
 from sparserf.losses import Squared
 
 from ..conftest import as_within_a_call

@@ -7,12 +7,12 @@ from numpy.testing import assert_allclose
 import sparserf as srf
 from sparserf._core.descent import descend
 from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.fold_path import eliminate_intercept, gram_with_new
-from sparserf.algorithms.sparse_rf.l1_path import L1Path
+from sparserf.algorithms.default.fold_path import eliminate_intercept, gram_with_new
+from sparserf.algorithms.default.l1_path import L1Path
+from sparserf.algorithms.default.ridge_path import RidgePath, WideRidgePath
+from sparserf.algorithms.default.softmax_by_class import SoftmaxByClass
+from sparserf.algorithms.default.term_values import Curvature, Numbers
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
-from sparserf.algorithms.sparse_rf.ridge_path import RidgePath, WideRidgePath
-from sparserf.algorithms.sparse_rf.softmax_by_class import SoftmaxByClass
-from sparserf.algorithms.sparse_rf.term_values import Curvature, Numbers
 from sparserf.algorithms.task import Task
 from sparserf.losses import LOSSES
 from sparserf.losses.classification import Multinomial

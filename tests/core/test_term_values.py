@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf import term_values
-from sparserf.algorithms.sparse_rf.term_values import Bits, Numbers, as_bits
+from sparserf.algorithms.default import term_values
+from sparserf.algorithms.default.term_values import Bits, Numbers, as_bits
 from sparserf.features.rules import BinnedRows, RuleInputs, make_rule_dictionary
 from sparserf.rows import read_rows
 

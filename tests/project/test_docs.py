@@ -76,7 +76,7 @@ def test_the_page_of_the_default_has_the_constants_of_the_code():
     told = re.findall(r"`(\w+)\.([\w.]+) = ([^`]+)`", rows)
     assert len(told) > 30
     for module, name, value in told:
-        folders = ("algorithms.sparse_rf", "algorithms", "features")
+        folders = ("algorithms.default", "algorithms.sparse_rf", "algorithms", "features")
         places = [f"sparserf.{folder}.{module}" for folder in folders]
         (there,) = [place for place in places if place in MODULES]
         thing = importlib.import_module(there)

@@ -9,9 +9,9 @@ import numpy as np
 from experiments.beside import measured
 from experiments.data import value
 
-from sparserf.algorithms.sparse_rf.stack import stacked_weights
+from sparserf.algorithms.default.stack import stacked_weights
 
-DEFAULT = "sparserf.algorithms.sparse_rf."
+DEFAULT = "sparserf.algorithms.default."
 
 
 def changed(data, seed, put=None, without=(), **options):
@@ -26,7 +26,7 @@ def changed(data, seed, put=None, without=(), **options):
             owner, attribute = place_of(name)
             changes.enter_context(patch.object(owner, attribute, value(new)))
         if without:
-            owner, attribute = place_of("default:members_of")
+            owner, attribute = place_of("search:members_of")
             every = partial(members_without, getattr(owner, attribute), without)
             changes.enter_context(patch.object(owner, attribute, every))
         return measured(data, seed, warm_up=[data.loss], **options)

@@ -7,8 +7,8 @@ import numpy as np
 from experiments.fits import ours
 from experiments.others import PICTURES
 
-from sparserf.algorithms.sparse_rf import default
-from sparserf.algorithms.sparse_rf.stack import Stack
+from sparserf.algorithms.default import search as default
+from sparserf.algorithms.default.stack import Stack
 
 NAMES = {"linear": "linear functions", "cosines": "cosines that learn", "rules": "rules"}
 

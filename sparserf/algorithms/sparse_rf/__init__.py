@@ -9,12 +9,7 @@ Where to find what:
 - The duality gap: computed in `L1Fit.look_at`, tested in `L1Fit.improve_over`, both in
   `descent.py`; of all classes together, in `multinomial.py`.
 - The draws, which of them violate the optimality condition, and where they come from: `draws.py`.
-- What happens where alpha is None: `choose_model` in `default.py`. Which rows are looked at and
-  held out: `folds.py`; how those to hold out, and groups, are read from what users give:
-  `_base/splits.py`. The kinds of models: `members.py`. Their paths of
-  penalties: `paths.py`, on one fold `fold_path.py`, which is `l1_path.py` for terms that are drawn
-  (`path_draws.py`) and `ridge_path.py` for linear functions. How much each member counts:
-  `stack.py`. How several models become one: `mean.py`; one of fewer terms: `fewer_terms.py`.
+- What happens where alpha is None: `algorithms/default/`, which Algorithm 1 does not need.
 """
 
 from .functions import sparse_rf as sparse_rf

@@ -3,7 +3,7 @@ Random Features).
 
 A function reads its arguments into a `Task` (rows, targets, weights) and `SparseRFOptions`. With a
 penalty `_fit_path` runs Algorithm 1 or the exact descent (`descent.py`) for each target; without
-one `choose_model` (`default.py`) chooses all. Both may begin with the terms of a model
+one `choose_model` (`default/search.py`) chooses all. Both may begin with the terms of a model
 (`start.py`).
 """
 
@@ -275,7 +275,7 @@ def sparse_rf(
             return _fit_path(task, options, [alpha])[0]
         if groups is None and start is None and choice.holds_out_as_by_default:
             warn_of_dependent_rows(task)
-        from .default import choose_model  # which no other function needs
+        from ..default.search import choose_model  # which no other function needs
 
         model = choose_model(task, options, choice.with_splits(X, y, groups))
     return model if start is None else with_indices_of(start, model)

@@ -34,9 +34,9 @@ from .term_values import Bits, Numbers
 
 if TYPE_CHECKING:
     from ...features.dictionary import Dictionary
+    from ..sparse_rf.options import SparseRFOptions
     from ..task import Task
     from .fold_path import State
-    from .options import SparseRFOptions
     from .path_draws import PathDraws
     from .term_values import TermValues
 

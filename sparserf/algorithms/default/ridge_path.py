@@ -23,9 +23,9 @@ from .term_values import Numbers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..sparse_rf.options import SparseRFOptions
     from ..task import Task
     from .fold_path import State
-    from .options import SparseRFOptions
 
 # A direction of the columns that varies less than this, in units of their variances, is penalised
 # as if it varied so much: the large weights that it would have cancel in training alone.

@@ -17,8 +17,8 @@ import numpy as np
 from ..._base.progress import ends_at
 from ...features import Rules, inputs_that_keep, linear_functions
 from ...features.dictionary import FixedDictionary
+from ..sparse_rf.descent import N_COMPONENTS
 from ..task import model_of, power_of_two
-from .descent import N_COMPONENTS
 from .l1_path import L1Path
 from .ridge_path import RidgePath, WideRidgePath
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from ...features.dictionary import Dictionary
     from ...model import SparseModel
     from ..folds import FoldRows, Folds
+    from ..sparse_rf.options import SparseRFOptions
     from ..task import Task
     from .fold_path import FoldPath, State
-    from .options import SparseRFOptions
 
 # The most terms of a fit, and the most numbers, or bits, that it keeps of them. Of rules there may
 # be more with the root of the rows beyond ROWS_OF_MOST.

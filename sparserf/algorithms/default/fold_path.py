@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from ...losses import Loss
     from ...model import FitInfo
+    from ..sparse_rf.options import SparseRFOptions
     from ..task import Progress, Task
-    from .options import SparseRFOptions
     from .term_values import Curvature, TermValues
 
     # The terms, their numbers, and the weights and intercepts of all targets, in units of y.

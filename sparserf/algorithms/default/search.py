@@ -41,7 +41,7 @@ from .members import (
     Linear,
     most_rules,
 )
-from .outputs import Chosen, each_output, in_their_units, side_by_side, with_equal_outputs
+from .outputs import Chosen, in_their_units, side_by_side, with_equal_outputs
 from .paths import MemberFits, follow
 from .stack import Stack
 
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
     from ...model import FitInfo, SparseModel
     from ..folds import Folds
+    from ..sparse_rf.options import ChoiceOptions, SparseRFOptions
     from ..task import Task
     from .members import Member
-    from .options import ChoiceOptions, SparseRFOptions
 
 # The loss that dropping terms may cost, and that dropping columns of linear functions may cost
 # before, as a share of what the terms are worth.
@@ -86,7 +86,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     task, units = with_equal_outputs(replace(task, is_single=options.is_auto))
     effort = Effort(deadline=options.deadline)
     workers = Workers(check_workers(options.rows.workers))
-    parts, chosen = each_output(task), []
+    parts, chosen = task.of_each_output(), []
     with single_threaded_blas(), task.rows, workers:
         most_rows = most_search_rows(choice.effort, effort.part(1 / len(parts)).deadline)
         most_many = round(MOST_RULE_ROWS / MOST_SEARCH_ROWS * most_rows)
@@ -111,8 +111,8 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
 
 def folds_of_each(folds: Folds) -> list[Folds]:
     """Return the folds for each output."""
-    every, searched = folds.many, each_output(folds.task)
-    many = searched if every.task is folds.task else each_output(every.task)
+    every, searched = folds.many, folds.task.of_each_output()
+    many = searched if every.task is folds.task else every.task.of_each_output()
     return [
         replace(folds, task=task, many=every._replace(task=of_many))
         for task, of_many in zip(searched, many, strict=True)

@@ -52,14 +52,6 @@ class Chosen(NamedTuple):
     sample: Task
 
 
-def each_output(task: Task) -> list[Task]:
-    """Return a task for each real target; for classes, and outputs of one y, the task itself."""
-    if task.loss.is_classifier or task.loss.n_outputs > 1:
-        return [task]
-    pairs = zip(task.targets, task.centers, strict=True)
-    return [replace(task, targets=[y], centers=[center]) for y, center in pairs]
-
-
 def side_by_side(chosen: Sequence[Chosen], stage: ColumnStage | None, is_auto: bool) -> SparseModel:
     """Return one model of the models of all targets.
 
