@@ -43,7 +43,7 @@ def rows_and_target(rng, loss="squared", n=300, d=40):
 def path_at(kind, X, y, loss="squared", alpha=0.1, fitted=None):
     """Return a path of linear functions at this penalty."""
     path = kind(task_of(X, y, loss), OPTIONS, fitted)
-    path.turn_to(alpha)
+    path.fit_at(alpha)
     return path
 
 
@@ -113,7 +113,7 @@ def test_a_path_returns_to_what_was_found(kind, loss, rng):
     X, y = rows_and_target(rng, loss)
     path = path_at(kind, X, y, loss)
     state, margins, alpha = path.state(), path.margins(), path.alpha
-    path.turn_to(1e-3)
+    path.fit_at(1e-3)
     assert not np.allclose(path.margins(), margins)
     path.return_to(alpha, state)
     assert path.alpha == alpha
@@ -133,7 +133,7 @@ def test_functions_have_no_weight_for_columns_that_were_dropped(rng):
     X, y = rows_and_target(rng, "multinomial")
     task = task_of(X, y, "multinomial")
     path = RidgePath(task, OPTIONS)
-    path.turn_to(0.1)
+    path.fit_at(0.1)
     drop_down_to(path, 6)
     model = as_functions(model_of([path], task, certified=False))
     assert np.array_equal(np.flatnonzero(weights(model).any(axis=0)), path.index)
@@ -266,7 +266,7 @@ def test_weights_for_all_rows_stay_zero(rng):
     X, y = rows_and_target(rng)
     task = task_of(X, y)
     path = RidgePath(task, OPTIONS)
-    path.turn_to(0.1)
+    path.fit_at(0.1)
     drop_down_to(path, 6)
     model = as_functions(model_of([path], task, certified=False))
     again = fitted_to_all_rows(model, 100, task, True)

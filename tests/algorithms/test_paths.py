@@ -36,16 +36,16 @@ class Folds:
     means = predictions
 
 
-def path_of_losses(losses, beaten):
+def path_of_losses(losses, best_other_loss):
     """Return the path of a member whose losses are given."""
     left = iter(losses)
     fit = SimpleNamespace(
         largest_alpha=lambda: 1.0,
-        turn_to=lambda alpha, times: None,
+        fit_at=lambda alpha, times: None,
         margins=lambda: next(left),
         objective=lambda: 1.0,
         state=lambda: None,
-        tell=lambda: None,
+        report=lambda: None,
         n_terms=1,
         n=100,
         share=0.8,
@@ -56,7 +56,7 @@ def path_of_losses(losses, beaten):
     member = SimpleNamespace(fold_fit=lambda folds, k: fit, **PATIENT, n_ways=1)
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
     fits = paths.MemberFits(lambda: member, Folds(1), loss, Workers(1))
-    return paths.follow(fits, Effort(np.inf), beaten)
+    return paths.follow(fits, Effort(np.inf), best_other_loss)
 
 
 def test_a_member_far_behind_ends_where_its_falls_are_too_small():

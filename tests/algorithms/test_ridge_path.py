@@ -17,7 +17,7 @@ OPTIONS = SimpleNamespace(fit_intercept=True, callback=None)
 def weights(X, y, loss="squared"):
     """Return the weights in units of the deviations of the columns, with hardly a penalty."""
     path = RidgePath(task_of(X, y, loss), OPTIONS)
-    path.turn_to(1e-12)
+    path.fit_at(1e-12)
     return path.state()[2][0] * X.std(axis=0)
 
 

@@ -84,7 +84,7 @@ def test_an_l1_path_keeps_what_it_says(rng, loss):
     path = L1Path(task, options.dictionary(task, 60), options, 0, fitted)
     alpha = 0.5 * path.largest_alpha()
     for _ in range(4):
-        path.turn_to(alpha)
+        path.fit_at(alpha)
         alpha *= 0.6
     assert path.n_terms > 2
     assert len(path.w) == len(task.targets)
@@ -106,7 +106,7 @@ def test_a_ridge_path_is_ridge_regression(rng):
     task, options = paths_task(X, y)
     fitted = np.arange(60) < 45
     path = RidgePath(task, options, fitted)
-    path.turn_to(0.3)
+    path.fit_at(0.3)
     _, _, w, b = path.state()
     Z, t = X[:45, :3], y[:45]
     scale = Z.std(axis=0)
@@ -131,7 +131,7 @@ def test_a_ridge_path_of_more_inputs_than_rows(rng):
     y = X[:, 0] + rng.normal(size=30)
     task, options = paths_task(X, y)
     path = WideRidgePath(task, options, np.arange(30) < 25)
-    path.turn_to(0.3)
+    path.fit_at(0.3)
     _, _, w, b = path.state()
     Z, t, scale = X[:25], y[:25], X[:25].std(axis=0)
     Z = (Z - Z.mean(axis=0)) / scale

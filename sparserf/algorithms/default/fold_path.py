@@ -171,7 +171,7 @@ class FoldPath(ABC):
         """Return the least penalty at which all coefficients are zero, or nearly so."""
 
     @abstractmethod
-    def turn_to(self, alpha: float, times: float = 1.0) -> None:
+    def fit_at(self, alpha: float, times: float = 1.0) -> None:
         """Fit with this penalty, from where the fit stands, with so many times the draws."""
 
     def sweep(self) -> float:
@@ -289,7 +289,7 @@ class FoldPath(ABC):
         """Whether a callback has ended the fit."""
         return self.progress.ended_by_callback
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Call the user's callback."""
         self.progress.note(self.objective())
         self.progress.ask(self.info)

@@ -87,7 +87,7 @@ class L1Path(FoldPath):
         g[g <= SLOPE_ROUNDING * np.abs(self.slopes()).sum(axis=1)] = 0.0
         return float((self._slope_units * g).max())
 
-    def turn_to(self, alpha: float, times: float = 1.0) -> None:
+    def fit_at(self, alpha: float, times: float = 1.0) -> None:
         """Draw, let violators in, and make a step of each target."""
         check_not_ended()
         self.alpha = alpha

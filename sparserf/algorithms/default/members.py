@@ -39,7 +39,7 @@ MOST_TERMS, MOST_NUMBERS, ROWS_OF_MOST, MOST_BITS = 2_000, 2**24, 8_000, 2**31
 DRAWS, ROWS_OF_DRAWS, FEWEST_DRAWS = 500, 1_500, 20
 
 
-class Found(NamedTuple):
+class FoldOptimum(NamedTuple):
     """What a fold has found at the penalty taken: the penalty, the share of the rows that the fold
     fits, and the terms and weights."""
 
@@ -98,7 +98,7 @@ class Member(ABC):
         """Return the model without a term, fitted to all rows."""
 
     @abstractmethod
-    def refits(self, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
+    def refits(self, found: Sequence[FoldOptimum]) -> list[Callable[[], SparseModel]]:
         """Return functions that fit what the folds have found to all rows that the member sees, and
         return the models whose mean is the member's."""
 
@@ -128,7 +128,7 @@ class L1Member(Member):
         seen = task.with_encodings(self.places[0])
         return model_of([L1Path(seen, self.seen[0][1], self.options)], seen, certified=False)
 
-    def refits(self, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
+    def refits(self, found: Sequence[FoldOptimum]) -> list[Callable[[], SparseModel]]:
         """Return functions that fit the terms of each fold to all rows.
 
         alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise
@@ -156,7 +156,7 @@ REFIT_TOL, REFIT_ROUNDS = 0.02, 3
 RELAX = 0.7
 
 
-class Given(L1Member):
+class UserFeatures(L1Member):
     """The features that the user gives, of which an l1 penalty chooses."""
 
     name = "features"
@@ -165,7 +165,7 @@ class Given(L1Member):
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> L1Member:
         """Return the member for the rows of these folds."""
         if isinstance(options.features, Rules):
-            return GivenRules.of_folds(folds, options)
+            return UserRules.of_folds(folds, options)
         dictionary = options.dictionary(folds.task, N_COMPONENTS)
         return cls(options, [None], [(folds.task, dictionary)])
 
@@ -221,13 +221,13 @@ def most_rules(n: int) -> int:
     return round(min(MOST_TERMS * max(1.0, n / ROWS_OF_MOST) ** 0.5, MOST_BITS / n))
 
 
-class GivenRules(RuleMember):
+class UserRules(RuleMember):
     """Rules as the user gives them."""
 
-    name = Given.name
+    name = UserFeatures.name
 
     @classmethod
-    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> GivenRules:
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> UserRules:
         """Return the member for the rows of these folds."""
         task = cls.rows_of(folds).task
         return cls(options, [None], [(task, options.dictionary(task, N_COMPONENTS))])
@@ -293,13 +293,13 @@ class Linear(Member):
             features=model.features.take(nothing),
         )
 
-    def refits(self, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
+    def refits(self, found: Sequence[FoldOptimum]) -> list[Callable[[], SparseModel]]:
         return [partial(self._refit, found)]
 
     def _refit(self, found):
         """Return the linear functions fitted to all rows."""
         again = self._path(self.task)
-        again.turn_to(found[0].alpha * float(np.mean([of_fold.share for of_fold in found])))
+        again.fit_at(found[0].alpha * float(np.mean([of_fold.share for of_fold in found])))
         while len(again.index) > len(found[0].state[1]):
             again.drop_columns()
         return as_functions(model_of([again], self.task, certified=False))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._base.progress import ends_at, note_held_out_loss, part
 from ..chosen_on_folds import Taken
-from .members import Found
+from .members import FoldOptimum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,37 +22,58 @@ if TYPE_CHECKING:
     from ..held_out_loss import HeldOutLoss
     from .members import Member
 
-# A path begins at HIGHEST times the least penalty at which all coefficients are zero.
-HIGHEST = 0.9
-# A path ends after as many penalties as a member has patience for (`Member.patience`) that together
-# lower the loss of the rows held out by no more than the share NEGLIGIBLE of it.
-NEGLIGIBLE = 1e-3
-# Where the loss is more than BEHIND times that of another member, they are to lower it by the share
-# FALL.
-BEHIND = 1.5
-# A path has at most so many penalties.
-MOST_ALPHAS = 80
-# A path ends where folds have more terms than `Member.most_terms` in the mean, or than this share
-# of their rows.
-TERMS_PER_ROW = 0.6
-# With more rows held out, and more terms, half the patience will do: chance is less, and a penalty
-# costs more.
-MANY_HELD, MANY_TERMS = 8_000, 500
-# It also ends where folds have more weights than this: terms times classes or outputs.
-MOST_WEIGHTS = 20_000
-# Where the last penalty has lowered the loss by more than FALL, there are MORE times as many:
-# targets without noise want them. So there are until it is lower by FOUND than at the start:
-# where nothing is found, sin 30x cos 25z among 600 rows, a fold that has found nothing fills with
-# terms of chance.
-FALL, FOUND, MORE = 0.1, 0.05, 3.0
-# Folds see the columns in several ways. Where the objective of each fold of a way, as a share of
-# the constant's on the same rows, is more than WORSE times that of all folds of the best way, at
-# two penalties in a row after each fold has found something, the path begins again with all folds
-# in the best: a smooth function of a column is rough in ranks. Which fold finds it first is chance.
-WORSE = 1.1
 # The share of the progress bar, of what is left of it, that a penalty has; nothing else depends on
 # it.
 SHOWN_AS_PENALTY = 0.1
+
+
+class PathRules:
+    """When a path goes on, and when it ends. docs/default.md says what each rule is worth.
+
+    first_alpha : the first penalty, over the least at which all coefficients are zero
+    max_alphas : the most penalties of a path
+
+    The loss is the mean one of the rows held out. A path ends where the last penalties, as many as
+    `Member.patience` says, have together lowered it by no more than a share:
+
+    small_gain : the share
+    large_gain : the share where the loss is far behind that of another member, and the share by
+        which one penalty lowers the loss of a target with little noise
+    far_behind : the loss over that of another member from which on it is far behind
+    sure_gain : the share by which the loss must be lower than at the first penalty for a member to
+        have found more than noise. Until then its patience is longer.
+    many_rows, many_terms : with more rows held out, and more terms, half the patience will do:
+        chance is less, and a penalty costs more
+
+    It also ends where it is full:
+
+    max_terms_per_row : the most terms of a fold in the mean, as a share of the rows that it fits
+    max_weights : the most weights of a fold in the mean: terms times classes or outputs
+
+    draws_factor : the draws are so many times as many after a penalty that has lowered the loss by
+        `large_gain`, which targets without noise want, and until `sure_gain` is there: where
+        nothing is found, sin 30x cos 25z among 600 rows, a fold fills with terms of chance
+    worse_way : folds see the columns in several ways. Where the objective of each fold of a way, as
+        a share of the constant's on the same rows, is more than so many times that of all folds of
+        the best way, at two penalties in a row after each fold has made a sure gain, the path
+        begins again with all folds in the best: a smooth function of a column is rough in ranks.
+        Which fold finds it first is chance.
+    column_loss : columns of linear functions are dropped until the loss is higher by this share
+    """
+
+    first_alpha: float = 0.9
+    max_alphas: int = 80
+    small_gain: float = 1e-3
+    large_gain: float = 0.1
+    far_behind: float = 1.5
+    sure_gain: float = 0.05
+    many_rows: int = 8_000
+    many_terms: int = 500
+    max_terms_per_row: float = 0.6
+    max_weights: int = 20_000
+    draws_factor: float = 3.0
+    worse_way: float = 1.1
+    column_loss: float = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +96,7 @@ class MemberPath:
     loss: float
     predictions: np.ndarray
     means: np.ndarray
-    found: Sequence[Found]
+    found: Sequence[FoldOptimum]
     without: Sequence[np.ndarray]
     of_folds: np.ndarray
     n_drawn: int
@@ -89,18 +110,18 @@ class MemberPath:
         return self.of_folds.sum(axis=1)
 
 
-def follow(fits: MemberFits, effort: Effort, beaten: float = np.inf) -> MemberPath:
+def follow(fits: MemberFits, effort: Effort, best_other_loss: float = np.inf) -> MemberPath:
     """Go down a path of penalties.
 
-    beaten : the least loss of another member
+    best_other_loss : the least loss of another member
     """
     ended = is_late = False
     while not (fits.is_done or ended or is_late):
         with part(SHOWN_AS_PENALTY):
-            ended = fits.turn(effort.deadline)
+            ended = fits.fit(effort.deadline)
         is_late = effort.is_late
-        fits.judge(beaten)
-        fits.show(beaten)
+        fits.judge(best_other_loss)
+        fits.show(best_other_loss)
         if not (ended or is_late):
             fits.begin_again()
     if is_late:
@@ -144,9 +165,9 @@ class MemberFits:
         self._member, every = member, range(len(folds))
         self._fits = list(self._workers.map(partial(member.fold_fit, folds), every))
         largest = self._workers.map(lambda fit: fit.largest_alpha(), self._fits)
-        self._alpha = HIGHEST * (max(largest) or 1.0)
+        self._alpha = PathRules.first_alpha * (max(largest) or 1.0)
         self._of_constant = np.array([fit.objective() for fit in self._fits])
-        self.loss, self.is_done, self._waited, self._last_worth = np.inf, False, 0, np.inf
+        self.loss, self.is_done, self._waited, self._loss_to_beat = np.inf, False, 0, np.inf
         self._of_folds, self._times_better = [], 0
         self._taken, *self._without = (Taken(member.errors) for _ in range(1 + len(folds)))
 
@@ -155,19 +176,19 @@ class MemberFits:
         """The loss at each penalty so far."""
         return [float(of_folds.sum()) for of_folds in self._of_folds]
 
-    def turn(self, deadline: float) -> bool:
-        """Fit with this penalty, as far as the time allows; return whether a callback has ended the
-        fits."""
-        times = MORE if _wants_draws(self._losses) else 1.0
+    def fit(self, deadline: float) -> bool:
+        """Fit all folds with this penalty, as far as the time allows; return whether a callback has
+        ended the fits."""
+        draws_factor = PathRules.draws_factor if _wants_draws(self._losses) else 1.0
 
-        def turn(fit):
+        def fit_fold(fit):
             with ends_at(deadline):
-                fit.turn_to(self._alpha, times)
+                fit.fit_at(self._alpha, draws_factor)
 
-        for _ in self._workers.map(turn, self._fits):
+        for _ in self._workers.map(fit_fold, self._fits):
             pass
         for fit in self._fits:
-            fit.tell()
+            fit.report()
             if fit.ended:
                 return True
         return False
@@ -177,17 +198,17 @@ class MemberFits:
         n_ways = self._member.n_ways
         if n_ways == 1:
             return
-        have_found = (self._of_folds[-1] <= (1 - FOUND) * self._of_folds[0]).all()
+        have_found = (self._of_folds[-1] <= (1 - PathRules.sure_gain) * self._of_folds[0]).all()
         objectives = np.array([fit.objective() for fit in self._fits])
         way = _way_alone(objectives / self._of_constant, n_ways) if have_found else None
         self._times_better = self._times_better + 1 if way is not None else 0
         if self._times_better == 2:
             self._begin(self._member.in_way(way))
 
-    def judge(self, beaten: float) -> None:
+    def judge(self, best_other_loss: float) -> None:
         """Take the penalty where it is the best so far; go to the next, or end.
 
-        beaten : the least loss of another member
+        best_other_loss : the least loss of another member
         """
         margins = [fit.margins() for fit in self._fits]
         predictions = self._folds.predictions(margins)
@@ -197,21 +218,21 @@ class MemberFits:
         for k, taken in enumerate(self._without):
             taken.see(np.delete(of_folds, k), predictions)
         self._waited += 1
-        if here < self._last_worth * _worth(here, beaten):
-            self._last_worth, self._waited = here, 0
+        if here < self._loss_to_beat * _share_to_beat(here, best_other_loss):
+            self._loss_to_beat, self._waited = here, 0
         if not here >= self.loss:
-            found = [Found(self._alpha, fit.share, fit.state()) for fit in self._fits]
+            found = [FoldOptimum(self._alpha, fit.share, fit.state()) for fit in self._fits]
             what = len(self._of_folds) - 1, (predictions, self._folds.means(margins), found)
             self._taken.see(of_folds, what)
             self.loss = self._taken.loss
         self._alpha *= self._member.fall
-        is_last = len(self._of_folds) == MOST_ALPHAS
+        is_last = len(self._of_folds) == PathRules.max_alphas
         self.is_done = is_last or self._has_waited() or self._is_full()
 
     def _has_waited(self):
         """Return whether too many penalties have not lowered the loss enough."""
         first, then = self._member.patience
-        if len(self._folds.row) > MANY_HELD and self._n_terms > MANY_TERMS:
+        if len(self._folds.row) > PathRules.many_rows and self._n_terms > PathRules.many_terms:
             then = then // 2
         is_early = len(self._of_folds) < first or not _has_found(self._losses)
         return self._waited >= (first if is_early else then)
@@ -219,17 +240,17 @@ class MemberFits:
     def _is_full(self):
         """Return whether the folds have more terms in the mean than they may."""
         n = min(fit.n for fit in self._fits)
-        of_rows = min(self._share * self._member.most_terms(n), TERMS_PER_ROW * n)
-        return self._n_terms > min(of_rows, MOST_WEIGHTS / len(self._folds.task.targets))
+        of_rows = min(self._share * self._member.most_terms(n), PathRules.max_terms_per_row * n)
+        return self._n_terms > min(of_rows, PathRules.max_weights / len(self._folds.task.targets))
 
     @property
     def _n_terms(self):
         """The mean number of terms of the folds."""
         return np.mean([fit.n_terms for fit in self._fits])
 
-    def show(self, beaten: float) -> None:
+    def show(self, best_other_loss: float) -> None:
         """Note the least loss so far, to be shown and told."""
-        note_held_out_loss(self._loss.in_units_of_y(min(beaten, self.loss)))
+        note_held_out_loss(self._loss.in_units_of_y(min(best_other_loss, self.loss)))
 
     def path(self, ended: bool) -> MemberPath:
         """Return the penalty taken; ended : whether a callback has ended the path."""
@@ -239,7 +260,7 @@ class MemberFits:
 
     def with_fewer_columns(self, path: MemberPath, effort: Effort) -> Iterator[MemberPath]:
         """Yield the path with fewer and fewer columns of its linear functions, until their loss is
-        higher by the share FALL, or there is no time."""
+        higher by `PathRules.column_loss`, or there is no time."""
         for fit, found in zip(self._fits, path.found, strict=True):
             fit.return_to(found.alpha, found.state)
         loss, least = 0.0, np.inf
@@ -248,7 +269,8 @@ class MemberFits:
             with ends_at(effort.deadline):
                 fit.drop_columns()
 
-        while loss <= (1 + FALL) * least and len(self._fits[0].index) > 1 and not effort.is_late:
+        most = 1 + PathRules.column_loss
+        while loss <= most * least and len(self._fits[0].index) > 1 and not effort.is_late:
             for _ in self._workers.map(drop, self._fits):
                 pass
             margins = [fit.margins() for fit in self._fits]
@@ -259,7 +281,9 @@ class MemberFits:
                 path,
                 predictions=predictions,
                 means=self._folds.means(margins),
-                found=[Found(path.found[0].alpha, fit.share, fit.state()) for fit in self._fits],
+                found=[
+                    FoldOptimum(path.found[0].alpha, fit.share, fit.state()) for fit in self._fits
+                ],
                 without=[predictions] * len(self._folds),
             )
 
@@ -269,20 +293,23 @@ def _way_alone(objectives, n_ways):
     folds, by their objectives; else None."""
     of_ways = [objectives[way::n_ways] for way in range(n_ways)]
     best = int(np.argmin([max(each, default=np.inf) for each in of_ways]))
-    most = WORSE * np.abs(max(of_ways[best], default=np.inf))
+    most = PathRules.worse_way * np.abs(max(of_ways[best], default=np.inf))
     return best if any(min(each, default=0.0) > most for each in of_ways) else None
 
 
 def _wants_draws(losses):
     """Return whether there are to be more draws, by the losses at the penalties before."""
-    return len(losses) > 1 and (losses[-1] < (1 - FALL) * losses[-2] or not _has_found(losses))
+    if len(losses) < 2:
+        return False
+    return losses[-1] < (1 - PathRules.large_gain) * losses[-2] or not _has_found(losses)
 
 
 def _has_found(losses):
     """Return whether a path has lowered the loss by more than noise might."""
-    return losses[-1] <= (1 - FOUND) * losses[0]
+    return losses[-1] <= (1 - PathRules.sure_gain) * losses[0]
 
 
-def _worth(here, beaten):
-    """Return the share of the best loss below which a loss is worth going on."""
-    return 1 - (FALL if here > max(BEHIND * beaten, 0.0) else NEGLIGIBLE)
+def _share_to_beat(here, best_other_loss):
+    """Return the share of the loss to beat below which a loss is a gain."""
+    is_behind = here > max(PathRules.far_behind * best_other_loss, 0.0)
+    return 1 - (PathRules.large_gain if is_behind else PathRules.small_gain)

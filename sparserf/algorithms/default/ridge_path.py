@@ -72,7 +72,7 @@ class RidgePath(FoldPath):
     def largest_alpha(self) -> float:
         return max(1.0, len(self._scale) / self.n)
 
-    def turn_to(self, alpha: float, times: float = 1.0) -> None:
+    def fit_at(self, alpha: float, times: float = 1.0) -> None:
         self.alpha, before = alpha, np.inf
         is_exact = self.is_quadratic and type(self) is RidgePath
         for _ in range(1 if is_exact else STEPS):
@@ -109,7 +109,7 @@ class RidgePath(FoldPath):
         self.w, self._variances = self.w[:, kept], self._variances[kept]
         self._mean, self._scale = self._mean[kept], self._scale[kept]
         self._keep_values(kept)
-        self.turn_to(self.alpha)
+        self.fit_at(self.alpha)
 
     def _apply(self, w):
         """Return the sum of the columns times these weights at each row."""

@@ -35,10 +35,10 @@ from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_be
 from .members import (
     MOST_TERMS,
     Cosines,
-    Given,
     GrownRules,
     Inputs,
     Linear,
+    UserFeatures,
     most_rules,
 )
 from .outputs import Chosen, in_their_units, side_by_side, with_equal_outputs
@@ -167,9 +167,9 @@ def search(
         fits = effort.done_in_time("members", begin, None) if paths else begin()
         if fits is None:
             break
-        beaten = min((path.loss for path in paths), default=np.inf)
+        best_other_loss = min((path.loss for path in paths), default=np.inf)
         with part(share, is_open=True):
-            paths.append(follow(fits, effort.part(share), beaten))
+            paths.append(follow(fits, effort.part(share), best_other_loss))
         del fits  # the values of its terms
         if paths[-1].ended:
             break
@@ -182,7 +182,7 @@ def members_of(
     """Yield functions that make the members, each with the share of the time left that it may
     take."""
     if not options.is_auto:
-        yield partial(Given.of_folds, folds, options), 1.0
+        yield partial(UserFeatures.of_folds, folds, options), 1.0
         return
     constraints = folds.task.constraints
     linear = Linear if constraints is None or not constraints.binds else Inputs
@@ -286,7 +286,7 @@ def info_of(stack: Stack, model: SparseModel, effort: Effort) -> FitInfo:
     losses = [loss for path in stack.paths for loss in path.losses]
     least = np.minimum.accumulate(losses)
     members = [(path.member.name, path.found[0].alpha, u) for path, u in stack.used]
-    is_one = [name for name, *_ in members] == [Given.name]
+    is_one = [name for name, *_ in members] == [UserFeatures.name]
     words = [f"{u:.2g} times {name}" for name, _, u in members]
     words = [f"alpha={members[0][1]:.4g}"] if is_one else words
     return replace(

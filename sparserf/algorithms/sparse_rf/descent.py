@@ -405,14 +405,14 @@ class L1Fit(BaseL1Fit):
         if self._single is None and loses_little:
             self._single = self._double.in_single()
         if self._single is not None:
-            self._turn_to(self._single)
+            self._set_rows(self._single)
 
     def end_in_double(self) -> None:
         """Go to the precision of the rows, where the fit has not come there."""
         if self._is_single:
             self._double.n_passes = self._double.n_passes + self._single.n_passes
             self._single.n_passes = 0
-            self._turn_to(self._double)
+            self._set_rows(self._double)
             self.progress.correct(self.objective())
 
     @property
@@ -420,7 +420,7 @@ class L1Fit(BaseL1Fit):
         """Whether the fit is in a lower precision than the rows are."""
         return self._rows is not self._double
 
-    def _turn_to(self, rows):
+    def _set_rows(self, rows):
         """Go on with the same rows in another precision."""
         self._rows = rows
         self._source.set_precision(rows)
