@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._base.checks import check_alphas, check_real
-from .._base.progress import part, parts, shows_progress
+from .._base.progress import part, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import make_projection
 from ..linear import ProjectedProblem
@@ -27,7 +27,8 @@ from ..model import warn_unconverged
 from ..solvers.effort import Effort
 from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
 from .drp_fit import DRPOptions, NewtonFit, PenaltyPath, read_task
-from .task import model_of, partial_fits_on_error, with_ranges
+from .path import models_along
+from .task import model_of, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -349,21 +350,23 @@ def fit_path(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[S
             )
             projected = ProjectedProblem(fit, R)
 
-        with fit.inputs.rows, partial_fits_on_error([fit], task):
-            for alpha in parts(alphas, is_open=True):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    fit.progress.restart()
-                    diverges = False
-                    if options.accelerate:
-                        newton.fit_at(alpha, options.tol, options.most_iterations)
-                    else:
-                        fit.begin(alpha, options.tol)
-                        diverges = algorithm_2(fit, projected, options.most_iterations)
-                        # on the way to w* it may rise
-                        fit.progress.correct(fit.objective())
+        diverges = False
 
-                    models.append(with_ranges(model_of([fit], task), task))
-                    complaints.append(_complaint(fit, diverges))
+        def go_to(fit, alpha, _):
+            nonlocal diverges
+            fit.progress.restart()
+            if options.accelerate:
+                newton.fit_at(alpha, options.tol, options.most_iterations)
+            else:
+                fit.begin(alpha, options.tol)
+                diverges = algorithm_2(fit, projected, options.most_iterations)
+                fit.progress.correct(fit.objective())  # on the way to w* it may rise
+            return True
+
+        with fit.inputs.rows, np.errstate(over="ignore", invalid="ignore"):
+            for model in models_along(alphas, [fit], go_to, task, Effort()):
+                models.append(model)
+                complaints.append(_complaint(fit, diverges))
 
     for model, complaint in zip(models, complaints, strict=True):
         if complaint:

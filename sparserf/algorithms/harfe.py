@@ -29,6 +29,7 @@ of the loop on one target is in `harfe_fit`; on classes that are fitted together
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -50,7 +51,8 @@ from .chosen_on_folds import (
     info_of_choice,
 )
 from .harfe_fit import HarfeOptions, L0Fit, begin_fits
-from .task import Fit, Task, model_in_time, partial_fits_on_error
+from .path import models_along
+from .task import Fit, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -449,27 +451,17 @@ def models_of_sizes(
         sizes = sizes_within(n_nonzero_coefs, dictionary, options)
     sizes = sorted({min(int(size), len(dictionary)) for size in sizes})
 
-    models = []
+    models, ended = [], []
     with single_threaded_blas(), task.rows:
-        fits = fits_in_time(task, dictionary, options)
-        with partial_fits_on_error(fits, task):
-            for s in parts(sizes):
-                n_done = 0
-                for k, fit in parts(list(enumerate(fits))):
-                    n_done += is_done_in_time(fit, s, options, effort.part(1 / (len(fits) - k)))
-                if n_done < len(fits):
-                    effort.note_cut("fits", len(fits) - n_done)
-                if effort.is_late and len(models) + 1 < len(sizes):
-                    effort.note_cut("numbers of terms", len(sizes) - len(models) - 1)
-                is_ended = any(fit.progress.ended_by_callback for fit in fits)
-                models.append((model_in_time(fits, task, effort), is_ended))
-                if effort.is_late:
-                    break
+        fits, go_to = fits_in_time(task, dictionary, options), partial(_go_to, options)
+        for model in models_along(sizes, fits, go_to, task, effort, names="numbers of terms"):
+            models.append(model)
+            ended.append(any(fit.progress.ended_by_callback for fit in fits))
 
-    for model, is_ended in models:
+    for model, is_ended in zip(models, ended, strict=True):
         if not (model.info.converged or is_ended):
             _warn_of_unrest(model.info, options)
-    return [model for model, _ in models]
+    return models
 
 
 def sizes_within(
@@ -494,7 +486,7 @@ def model_of_best_size(
         folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
     path = HarfePath(dictionary, options, s, task)
     targets = list(zip(task.of_each_output(), folds.task.of_each_output(), strict=True))
-    fits, goals, chosen, n_done = [], [], [], 0
+    fits, goals, chosen = [], {}, []
     with single_threaded_blas(), task.rows, folds.task.rows:
         with part(CHOOSING):
             for k, (_, sample) in parts(list(enumerate(targets))):
@@ -506,14 +498,14 @@ def model_of_best_size(
             own = replace(options, alpha=alpha)
             begun = fits_in_time(target, dictionary, own)
             fits += begun
-            goals += [(size, own)] * len(begun)
-        with partial_fits_on_error(fits, task):
-            for fit, (size, own) in zip(fits, goals, strict=True):
-                fit.at_rest = size == 0
-                n_done += size == 0 or is_done_in_time(fit, size, own, effort)
-        if n_done < len(fits):
-            effort.note_cut("fits", len(fits) - n_done)
-        model = model_in_time(fits, task, effort)
+            goals |= dict.fromkeys(begun, (own, size))
+
+        def go_to(fit, _, effort):
+            own, size = goals[fit]
+            fit.at_rest = size == 0  # the constant
+            return fit.at_rest or _go_to(own, fit, size, effort)
+
+        (model,) = models_along([None], fits, go_to, task, effort)
     how = info_of_choice(chosen, values, ("n_nonzero_coefs", "alpha"))
     model = replace(model, info=replace(model.info, **how))
     if not (model.info.converged or any(fit.progress.ended_by_callback for fit in fits)):
@@ -570,9 +562,8 @@ def fits_in_time(task: Task, dictionary: FeatureSet, options: HarfeOptions) -> S
     return begin(dictionary.take(np.zeros(0, np.intp)))
 
 
-def is_done_in_time(fit: PursuitFit, s: int, options: HarfeOptions, effort: Effort) -> bool:
-    """Let a fit go to its best s terms, and return whether it came to its own end before the time
-    was over."""
+def _go_to(options, fit, s, effort):
+    """Let a fit go to its best s terms; return whether it has come to its own end."""
     fit.restart()
     is_done = False
     with ends_at(effort.deadline):

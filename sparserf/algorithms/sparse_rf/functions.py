@@ -9,19 +9,21 @@ one `choose_model` (`default/search.py`) chooses all. Both may begin with the te
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..._base.checks import check_alphas, check_integer, check_real
 from ..._base.deadline import limits_time
-from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
+from ..._base.progress import check_not_ended, ends_at, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..dependent_rows import warn_of_dependent_rows
-from ..task import Task, model_in_time, partial_fits_on_error
+from ..path import models_along
+from ..task import Task, partial_fits_on_error
 from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
 from .multinomial import MultinomialL1Fit
 from .options import ChoiceOptions, SparseRFOptions
@@ -417,15 +419,14 @@ def _fit_path(
     # penalty of a path.
     draws_of_start = 1_000
 
-    start, deadline = options.start, options.deadline
+    start = options.start
     dictionary = options.dictionary(
         task,
         draws_of_start if start is not None and options.is_auto else N_COMPONENTS,
         is_one_of_many=alphas is None or len(alphas) > 1,
     )
 
-    descend = exact_descent if options.exact else algorithm_1
-    models, ended_by_callback, effort = [], [], Effort(deadline=deadline)
+    models, ended, effort = [], [], Effort(deadline=options.deadline)
     with single_threaded_blas(), task.rows:
         fits = _fits_of(task, dictionary, options, first_target(start, task))
         if alphas is None:
@@ -434,36 +435,36 @@ def _fit_path(
                 largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny
             )
 
-        with partial_fits_on_error(fits, task):
-            if start is not None:
+        if start is not None:
+            with partial_fits_on_error(fits, task):
                 begin_at(start, fits, task, dictionary)
-            for alpha in parts(alphas, 1 / np.cbrt(alphas)):
-                n_done = 0
-                for k, fit in parts(list(enumerate(fits))):
-                    fit.restart(alpha)
-                    of_fit = effort.part(1 / (len(fits) - k))
-                    fit.end_by(of_fit.deadline)
-                    with ends_at(of_fit.deadline):
-                        check_not_ended()
-                        fit.begin_in_single()
-                        descend(fit)
-                        n_done += not (fit.stopped and of_fit.is_late)
-                    if not of_fit.is_late:
-                        fit.end_in_double()
-                if n_done < len(fits):
-                    effort.note_cut("fits", len(fits) - n_done)
-                is_late = effort.is_late  # asked once: what it ends is noted in the model
-                if is_late and len(models) + 1 < len(alphas):
-                    effort.note_cut("penalties", len(alphas) - len(models) - 1)
-                models.append(model_in_time(fits, task, effort))
-                ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
-                if is_late:
-                    break
+        go_to = partial(_go_to, exact_descent if options.exact else algorithm_1)
+        times = 1 / np.cbrt(alphas)
+        for model in models_along(
+            alphas, fits, go_to, task, effort, names="penalties", times=times
+        ):
+            models.append(model)
+            ended.append(any(fit.ended_by_callback for fit in fits))
 
-    for model, ended in zip(models, ended_by_callback, strict=True):
-        if not ended:
+    for model, is_ended in zip(models, ended, strict=True):
+        if not is_ended:
             warn_if_unconverged(model.info, options.tol)
     return models
+
+
+def _go_to(descend, fit, alpha, effort):
+    """Let a fit go to a penalty; return whether it has come to its own end."""
+    is_done = False
+    fit.restart(alpha)
+    fit.end_by(effort.deadline)
+    with ends_at(effort.deadline):
+        check_not_ended()
+        fit.begin_in_single()
+        descend(fit)
+        is_done = not (fit.stopped and effort.is_late)
+    if not effort.is_late:
+        fit.end_in_double()
+    return is_done
 
 
 def _fits_of(task, dictionary, options, first):
