@@ -372,9 +372,16 @@ def geometric(ratios):
     return float(np.exp(np.nanmean(np.log(ratios))))
 
 
+def named(who, table):
+    """The name of a contender in full, where a table has one."""
+    return table.get("names", {}).get(who, who)
+
+
 def standing(table, sets, records):
     """The first contender beside each other, over sets that say the same `by`: ratios of the error,
-    and means of `costs`'."""
+    and means of `costs`'; `names` are those in full. `mean = false`: without the mean over sets, on
+    which a few of them decide."""
+    has_mean = table.get("mean", True)
     ours, *others = [*by_contender([r for r in records if "error" in r])] or [None]
     by, costs, groups, rows = table.get("by", ()), table.get("costs", {}), defaultdict(list), []
     for name, one in sets.items():
@@ -388,12 +395,12 @@ def standing(table, sets, records):
             what = [
                 len(each),
                 f"{np.median(each):.2f}",
-                f"{geometric(each):.2f}",
+                *([f"{geometric(each):.2f}"] if has_mean else []),
                 sum(r < 1 for r in each),
                 f"{max(each):.2f}",
             ]
             means = ("" if np.isnan(c).all() else short(geometric(c)) for c in cost)
-            rows.append((geometric(each), [group] * bool(by) + [other, *map(str, what), *means]))
+            rows.append((geometric(each), [group] * bool(by) + [named(other, table), *map(str, what), *means]))
     rows = [
         row
         for _, row in sorted(rows, key=lambda row: answer(table.get("sort", "0"), {"mean": row[0]}))
@@ -402,7 +409,7 @@ def standing(table, sets, records):
         "beside",
         "sets",
         "median",
-        "geometric mean",
+        *(["geometric mean"] if has_mean else []),
         "ahead on",
         "worst",
         *costs,
@@ -412,13 +419,13 @@ def standing(table, sets, records):
 
 def ranks(table, sets, records):
     """The first contender and its rivals by their mean ranks, over the sets that have all of them;
-    our error over theirs; `shown` are some."""
+    our error over theirs; `names` are those in full."""
     each, rows = [], []
     for name, one in sets.items():
         ours = next(iter(by_contender([r for r in records if r["set"] == name])), None)
         over = {ours: 1.0} | {who: ratio(records, name, ours, who) for who in one["rivals"]}
         each += [] if np.isnan([*over.values()]).any() else [over]
-    for who in table.get("shown", each[0]) if each else ():
+    for who in each[0] if each else ():
         places, over = (
             [1 + sum(other > of[who] for other in of.values()) for of in each],
             [of[who] for of in each],
@@ -429,7 +436,7 @@ def ranks(table, sets, records):
             f"{geometric(over):.2f}",
             f"{max(over):.2f}",
         ]
-        rows.append((np.mean(places), [who, *what]))
+        rows.append((np.mean(places), [named(who, table), *what]))
     head = [
         "",
         f"mean rank on {len(each)} sets",
@@ -604,6 +611,34 @@ def dots(picture, sets, records):
     return figure
 
 
+def seconds(picture, sets, records):
+    """The error of each contender over that of `beside` against its seconds for a fit: medians over
+    the sets, and the quartiles of the error; `names` are those in full, and which have a point."""
+    names = picture["names"]
+    figure, ax = plt.subplots(figsize=(9, 3.8), layout="constrained")
+    for k, (who, name) in enumerate(names.items()):
+        error, time = (
+            [r for n in sets if not np.isnan(r := ratio(records, n, who, picture["beside"], key))]
+            for key in ("error", "seconds")
+        )
+        if not error:
+            continue
+        unit = np.median([r["seconds"] for r in records if r["contender"] == picture["beside"]])
+        low, at, high = np.quantile(error, [0.25, 0.5, 0.75])
+        x, is_ours = unit * np.median(time), k == 0
+        ax.plot([x, x], [low, high], color=f"C{k}", lw=3 if is_ours else 1.5, alpha=0.5)
+        ax.plot(x, at, "D" if is_ours else "o", color=f"C{k}", ms=9 if is_ours else 7, label=name)
+    ax.axhline(1.0, color="grey", lw=0.8)
+    ax.set(xscale="log", yscale="log", xlabel=picture["xlabel"], ylabel=picture["ylabel"])
+    ax.margins(x=0.15)
+    low, high = ax.get_ylim()
+    ticks = [tick for tick in TICKS if low < tick < high]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    figure.legend(*ax.get_legend_handles_labels(), fontsize=9, loc="outside right")
+    return figure
+
+
 def points(picture, sets, records):
     """The error of the first contender over that of `beside`, against its size and its seconds: a
     point for each set, named where it is off the middle; far below 1 an arrow has the ratio."""
@@ -647,4 +682,4 @@ TABLES = {
     "verdicts": verdicts,
     "quoted": quoted,
 }
-PICTURES = {"lines": lines, "dots": dots, "points": points}
+PICTURES = {"lines": lines, "dots": dots, "points": points, "seconds": seconds}
