@@ -400,7 +400,12 @@ def standing(table, sets, records):
                 f"{max(each):.2f}",
             ]
             means = ("" if np.isnan(c).all() else short(geometric(c)) for c in cost)
-            rows.append((geometric(each), [group] * bool(by) + [named(other, table), *map(str, what), *means]))
+            rows.append(
+                (
+                    geometric(each),
+                    [group] * bool(by) + [named(other, table), *map(str, what), *means],
+                )
+            )
     rows = [
         row
         for _, row in sorted(rows, key=lambda row: answer(table.get("sort", "0"), {"mean": row[0]}))

@@ -52,6 +52,7 @@ from .chosen_on_folds import (
 )
 from .harfe_fit import HarfeOptions, L0Fit, begin_fits
 from .path import models_along
+from .rounds import fit_in_rounds
 from .task import Fit, Task
 
 if TYPE_CHECKING:
@@ -450,8 +451,22 @@ def models_of_sizes(
     else:
         sizes = sizes_within(n_nonzero_coefs, dictionary, options)
     sizes = sorted({min(int(size), len(dictionary)) for size in sizes})
+    path = partial(fit_path, dictionary=dictionary, sizes=sizes, before=effort)
+    return fit_in_rounds(task, options, path)
 
-    models, ended = [], []
+
+def fit_path(
+    task: Task,
+    options: HarfeOptions,
+    dictionary: FeatureSet,
+    sizes: Sequence[int],
+    before: Effort,
+) -> list[SparseModel]:
+    """Return the models of `models_of_sizes`, for a task and its dictionary.
+
+    before : what was cut before
+    """
+    models, ended, effort = [], [], before.until(options.deadline)
     with single_threaded_blas(), task.rows:
         fits, go_to = fits_in_time(task, dictionary, options), partial(_go_to, options)
         for model in models_along(sizes, fits, go_to, task, effort, names="numbers of terms"):
@@ -483,7 +498,26 @@ def model_of_best_size(
         task, dictionary = read_call(X, y, options, effort)
         if s is not None:
             s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
-        folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
+        choice = choice.with_splits(X, y, groups)
+    fit = partial(fit_best_size, dictionary=dictionary, choice=choice, s=s, before=effort)
+    return fit_in_rounds(task, options, fit)[0]
+
+
+def fit_best_size(
+    task: Task,
+    options: HarfeOptions,
+    dictionary: FeatureSet,
+    choice: FoldOptions,
+    s: int | None,
+    before: Effort,
+) -> list[SparseModel]:
+    """Return the one model of `model_of_best_size`, for a task and its dictionary.
+
+    before : what was cut before
+    """
+    effort = before.until(options.deadline)
+    with limits_time(options.deadline):
+        folds = folds_to_choose_on(task, options, choice)
     path = HarfePath(dictionary, options, s, task)
     targets = list(zip(task.of_each_output(), folds.task.of_each_output(), strict=True))
     fits, goals, chosen = [], {}, []
@@ -510,7 +544,7 @@ def model_of_best_size(
     model = replace(model, info=replace(model.info, **how))
     if not (model.info.converged or any(fit.progress.ended_by_callback for fit in fits)):
         _warn_of_unrest(model.info, options)
-    return model
+    return [model]
 
 
 class HarfePath(SizePath):

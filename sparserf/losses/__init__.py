@@ -15,6 +15,7 @@ squared_hinge         max(0, 1 - y z)^2                                         
 smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels  labels
 logistic              log(1 + exp(-y z))                                          labels  labels
 multinomial           -log(exp(z_y) / sum_k exp(z_k)), all classes together       labels  labels
+ordinal, `Ordinal`    -log(sigmoid(a) - sigmoid(b)), between thresholds           ordered labels
 ====================  ==========================================================  ======  =========
 
 Examples
@@ -45,6 +46,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .base import Loss
 from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
+from .ordinal import Ordinal
 from .own import check
 from .regression import Gamma, Huber, Poisson, Quantile, Squared, Tweedie
 
@@ -57,6 +59,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "Multinomial",
+    "Ordinal",
     "Poisson",
     "Quantile",
     "SmoothedHinge",
@@ -70,12 +73,12 @@ LOSSES = {
     loss.name: loss
     for loss in (
         *(Squared(), Huber(), Quantile(), Poisson(), Tweedie(), Gamma()),
-        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial()),
+        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial(), Ordinal()),
     )
 }
 
 # The losses of the methods that select features, which need a curvature; and of methods that can
-# fit all classes together.
+# fit all classes together, or parameters of the loss together with f.
 SELECTING = (
     "squared",
     "huber",
@@ -86,16 +89,16 @@ SELECTING = (
     "squared_hinge",
     "logistic",
 )
-JOINTLY = (*SELECTING, "multinomial")
+JOINTLY = (*SELECTING, "multinomial", "ordinal")
 # The losses whose models have `predict_proba`.
-PROBABILISTIC = ("logistic", "multinomial")
+PROBABILISTIC = ("logistic", "multinomial", "ordinal")
 
 # The argument `loss` of methods that select features, of methods that can fit all classes together,
 # and of `drp`.
 SelectingLoss: TypeAlias = Literal[
     "squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic"
 ]
-JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
+JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial", "ordinal"]
 SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
 LossLike: TypeAlias = "JointLoss | Loss"
 LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"

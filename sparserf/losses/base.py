@@ -35,8 +35,9 @@ class Loss:
         The name in `SparseModel.loss`; by default the name of the class in lower case.
     link : {"identity", "log"}, default "identity"
         `predict` returns z, or e^z. "softmax" is for `Multinomial` alone: probabilities are in
-        proportion to e^z. "ascending" is for several levels of `Quantile`: `predict` returns the
-        outputs of each row in ascending order.
+        proportion to e^z. "cumulative" is for `Ordinal`: thresholds cut z into classes. "ascending"
+        is for several levels of `Quantile`: `predict` returns the outputs of each row in ascending
+        order.
     smoothness : float, default infinity
         An upper bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
@@ -54,6 +55,9 @@ class Loss:
         Whether y is -1 or +1; whether the loss is a smoothed version of one with a corner.
     is_joint : bool
         Whether the loss of a row depends on the margins of all classes together; `Multinomial`
+        alone.
+    is_ordered : bool
+        Whether y is the place of the class, from 0, of three or more classes in order; `Ordinal`
         alone.
     n_outputs : int, default 1
         The number of outputs that a model has for one y, more than 1 for several levels of
@@ -111,6 +115,7 @@ class Loss:
     is_classifier: bool = False
     is_smoothed: bool = False
     is_joint: bool = False
+    is_ordered: bool = False
     n_outputs: int = 1
     dual_growth: float = np.inf
     slopes: tuple[float, float] | tuple[np.ndarray, np.ndarray] = (-np.inf, np.inf)
@@ -172,6 +177,21 @@ class Loss:
         y : (n_rows,) or (n_outputs, n_rows)
 
         Raises ValueError if y is outside the range of targets of this loss.
+        """
+        return self
+
+    @property
+    def has_free_parameters(self) -> bool:
+        """Whether there are parameters that `fitted_to` fits together with f, and that the user has
+        not given."""
+        return False
+
+    def fitted_to(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Loss:
+        """Return the loss whose own parameters are best for decision values z (thresholds of
+        ordered classes, a baseline hazard); self where it has none.
+
+        They take up any constant: where a model has an intercept, its f has the mean 0 over the
+        rows.
         """
         return self
 
