@@ -30,7 +30,6 @@ WHERE = "machine versions threads commit".split()
 # Ratios of errors below this are drawn apart, or at the edge: they would squeeze the others.
 NEAR, TICKS = 0.5, (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 2.0)
 LEVEL = 0.9, 1.1  # sets within have no name in a picture
-NO_NOTES = "set contender seed seconds cpu runs mb took skipped".split() + WHERE
 
 
 def write(experiment, sets, records, folder):
@@ -289,24 +288,12 @@ def spaces(table, sets, records):
                 key: value.get(who) if isinstance(value, dict) else value
                 for key, value in one.items()
             }
-            rest = ((key, value) for key, value in each[who][0].items() if key not in NO_NOTES)
-            notes = ", ".join(
-                f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
-                for key, value in rest
-            )
             skipped = (
                 {"skipped": f"skipped: {each[who][0]['skipped']}"}
                 if "skipped" in each[who][0]
                 else {}
             )
-            yield (
-                said
-                | best
-                | of[who]
-                | {"of": of, "set": name, "contender": who, "notes": notes}
-                | skipped
-                | of
-            )
+            yield (said | best | of[who] | {"of": of, "set": name, "contender": who} | skipped | of)
 
 
 def cell(templates, space):
