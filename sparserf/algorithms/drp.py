@@ -29,7 +29,7 @@ from ..solvers.effort import Effort
 from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
 from .drp_fit import DRPOptions, NewtonFit, PenaltyPath, read_task
 from .path import models_along
-from .rounds import fit_in_rounds, is_in_rounds
+from .rounds import ROUNDS_OF_CHOICE, fit_in_rounds, is_in_rounds
 from .task import model_of, with_ranges
 
 if TYPE_CHECKING:
@@ -234,7 +234,8 @@ def drp(
         return fit_paths(read_task(X, y, options), [alpha], options)[0]
     task = read_task(X, y, options)
     choice = choice.with_splits(X, y, groups)
-    return fit_in_rounds(task, options, partial(model_of_best_penalty, choice=choice))[0]
+    fit = partial(model_of_best_penalty, choice=choice)
+    return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
 
 
 @shows_progress
@@ -346,7 +347,9 @@ def fit_paths(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[
     if not is_in_rounds(task, options):
         return fit_path(task, options, alphas)
     fits = (partial(fit_path, alphas=[alpha]) for alpha in parts(alphas, is_open=True))
-    return [fit_in_rounds(task, options, fit)[0] for fit in fits]
+    # near the optimum the loss is as far above it as the square of the distance
+    enough = options.tol**2
+    return [fit_in_rounds(task, options, fit, enough=enough)[0] for fit in fits]
 
 
 def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[SparseModel]:

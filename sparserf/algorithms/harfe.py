@@ -52,7 +52,7 @@ from .chosen_on_folds import (
 )
 from .harfe_fit import HarfeOptions, L0Fit, begin_fits
 from .path import models_along
-from .rounds import fit_in_rounds
+from .rounds import ROUNDS_OF_CHOICE, fit_in_rounds
 from .task import Fit, Task
 
 if TYPE_CHECKING:
@@ -500,7 +500,7 @@ def model_of_best_size(
             s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
         choice = choice.with_splits(X, y, groups)
     fit = partial(fit_best_size, dictionary=dictionary, choice=choice, s=s, before=effort)
-    return fit_in_rounds(task, options, fit)[0]
+    return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
 
 
 def fit_best_size(
