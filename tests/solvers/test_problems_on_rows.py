@@ -1,8 +1,6 @@
 """Problems on a working set of features, and the Gram matrices and values kept of these features,
 against plain NumPy."""
 
-from itertools import islice
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +19,6 @@ from sparserf.solvers.active import ActiveFeatures, Support, bordered
 from sparserf.solvers.effort import Effort
 from sparserf.solvers.l1 import CurvatureWeights, L1Problem, WorkingSet, solve
 from sparserf.solvers.multinomial import (
-    ClassesInTurn,
     Extrapolation,
     MultinomialProblem,
     nearest_median,
@@ -173,7 +170,9 @@ def test_bounds_of_the_multinomial_loss_in_one_class():
 def test_a_class_against_the_others_has_the_same_loss(z, label, k):
     loss, against, y = LOSSES["multinomial"], OneClassMultinomial(), np.stack(signs_of(label, 3))
     rivals = MultinomialProblem.from_targets(HostVectors(5), list(y), np.ones(5), True)
-    y_k = next(islice(rivals.class_targets(z), k, None))
+    targets = []
+    rivals.in_turn(z, range(3), lambda k, y_k: targets.append(y_k) or z[k])
+    y_k = targets[k]
     np.testing.assert_allclose(
         against.value(z[k], y_k), loss.value(z, y).sum(axis=0), rtol=1e-10, atol=1e-10
     )
@@ -196,12 +195,16 @@ def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(mo
     rivals = MultinomialProblem.from_targets(
         HostVectors(20), signs_of(np.arange(20) % 7, 7), np.ones(20), True
     )
-    moved, turns = z.copy(), ClassesInTurn(rivals, z)
-    for k in range(7):
-        (_, others, _) = turns.target()
+    moved = z.copy()
+
+    def move(k, target):
+        (_, others, _) = target
         np.testing.assert_allclose(others, log_sum_exp(np.delete(moved, k, axis=0)), rtol=1e-12)
         moved[k] -= 5
-        turns.end_turn(moved[k])
+        return moved[k]
+
+    rivals.in_turn(z, range(7), move)
+    np.testing.assert_array_equal(moved, z - 5)
     assert max(seen) == 2 and len(seen) <= 3 * 7
 
 
@@ -260,29 +263,28 @@ def test_extrapolation_finds_the_limit_of_linear_sweeps(rng):
     """After six sweeps w <- T w + c of four numbers, a combination of the last five iterates is the
     fixed point."""
     T, c = np.diag([0.9, 0.7, -0.5, 0.2]), rng.normal(size=4)
-    w, extrapolation = rng.normal(size=4), Extrapolation()
+    w, extrapolation = rng.normal(size=4), Extrapolation(HostVectors(2))
     for k in range(6):
-        found = extrapolation.after_sweep("key", [Iterate(w[:3], w[3], k, 0.0)])
+        found = extrapolation.after_sweep([Iterate(w[:3], w[3], np.array([w[0], 1.0]), 0.0)])
         assert (found is None) == (k < 5)
         w = T @ w + c
-    shares, (last,) = found
-    assert shares.sum() == pytest.approx(1)
-    assert [it.f for it in last] == [1, 2, 3, 4, 5]
-    ws = np.stack([np.append(it.w, it.b) for it in last])
-    np.testing.assert_allclose(shares @ ws, np.linalg.solve(np.eye(4) - T, c), rtol=1e-4)
+    limit = np.linalg.solve(np.eye(4) - T, c)
+    np.testing.assert_allclose(np.append(found[0].w, found[0].b), limit, rtol=1e-4)
+    np.testing.assert_allclose(found[0].f, [limit[0], 1.0], rtol=1e-4)
 
 
-def test_extrapolation_restarts_with_another_key_and_where_nothing_moves(rng):
-    extrapolation = Extrapolation()
+def test_extrapolation_restarts_where_terms_have_gone_and_where_nothing_moves(rng):
+    extrapolation = Extrapolation(HostVectors(1))
     found = [
-        extrapolation.after_sweep(k // 4, [Iterate(rng.normal(size=3), 0.0, k, 0.0)])
+        extrapolation.after_sweep([Iterate(rng.normal(size=3 - k // 4), 0.0, np.zeros(1), 0.0)])
         for k in range(8)
     ]
     assert found == [None] * 8
-    extrapolation, same = Extrapolation(), [Iterate(np.ones(3), 0.0, None, 0.0)]
-    assert [extrapolation.after_sweep(0, same) for _ in range(6)] == [None] * 6
+    same = [Iterate(np.ones(3), 0.0, np.zeros(1), 0.0)]
+    extrapolation = Extrapolation(HostVectors(1))
+    assert [extrapolation.after_sweep(same) for _ in range(6)] == [None] * 6
     # earlier iterates are forgotten
-    assert [extrapolation.after_sweep(0, same) for _ in range(5)] == [None] * 5
+    assert [extrapolation.after_sweep(same) for _ in range(5)] == [None] * 5
 
 
 # Features in use and their Gram matrices
