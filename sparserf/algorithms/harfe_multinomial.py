@@ -89,11 +89,10 @@ class MultinomialL0Fit(JointFit[OneClassL0Fit]):
             )
         self._dictionary, self._tol, self._alpha = dictionary, options.tol, options.alpha
         self.progress, self._s = task.progress(options.callback, task.targets[0]), 0
-        joint = MultinomialProblem.from_targets(
-            task.rows.vectors, task.targets, task.weight, options.fit_intercept
-        )
+        targets, has_intercept = np.stack(task.targets), options.fit_intercept
         super().__init__(
-            joint, begin_fits(task, dictionary, replace(options, callback=None), OneClassL0Fit)
+            task.problem(MultinomialProblem, targets, 0.0, has_intercept),
+            begin_fits(task, dictionary, replace(options, callback=None), OneClassL0Fit),
         )
         self.at_rest = self.fits_well = False
         self.balance()
@@ -121,8 +120,7 @@ class MultinomialL0Fit(JointFit[OneClassL0Fit]):
     def record(self) -> bool:
         """End an iteration: note the objective and call the callback. Return whether to stop."""
         self.progress.note(self.objective())
-        loss = self.joint.mean_loss(self.margins())
-        self.fits_well = loss <= self._tol**2 * self._loss_of_constant
+        self.fits_well = self.loss() <= self._tol**2 * self._loss_of_constant
         return self.progress.ask(self.info) or self.at_rest or self.fits_well
 
     def finish(self) -> None:

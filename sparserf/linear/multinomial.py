@@ -114,7 +114,7 @@ class MultinomialLinearFit(LinearFit):
         of each class."""
 
         def iterate(_, max_iter):
-            extrapolation = Extrapolation(self.problem.vectors)
+            extrapolation = Extrapolation()
 
             def move(_):
                 self._sweep(steps)
@@ -166,11 +166,14 @@ class MultinomialLinearFit(LinearFit):
 
     def _extrapolate(self, extrapolation):
         """Go where the last sweeps at the same penalty lead, if that is lower."""
-        ends = extrapolation.after_sweep([self.iterate])
-        if ends is None:
+        combine, past = extrapolation.after_sweep([self.iterate])
+        if not past:
             return
-        here, before, end = self.iterate, self.objective(), ends[0]
+        w, b = (combine(*(getattr(it, name) for it in past[0])) for name in ("w", "b"))
+        us = [it.u for it in past[0]]
+        u = None if any(u is None for u in us) else self.problem.vectors.map(combine, *us)
+        here, before = self.iterate, self.objective()
         # computed anew, without the rounding of all steps before
-        self.move_to(Iterate.from_w(end.w, self.inputs.apply(end.w), end.b, end.u))
+        self.move_to(Iterate.from_w(w, self.inputs.apply(w), b, u))
         if not self.objective() < before:
             self.iterate = here

@@ -8,11 +8,13 @@ Block coordinate descent over the classes (multinomial.py), whose moves are Newt
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._base.arrays import namespace
+from ..losses import Logistic
 from .greedy import CoefficientsOnRows
 from .multinomial import CLASS_VERSUS_REST, JointFit, MultinomialProblem, OneClassFit
 from .problem import Iterate
@@ -52,6 +54,11 @@ class OneClassCoefficients(CoefficientsOnRows, OneClassFit):
         self.refit(most_steps=10, share=0.1)
 
 
+def line(k, y):
+    """Return line k of an array, as an array of one line."""
+    return y[k : k + 1, ...]
+
+
 class MultinomialCoefficients(JointFit[OneClassCoefficients]):
     """The coefficients of all classes, which offer what `CoefficientsOnRows` does."""
 
@@ -61,12 +68,12 @@ class MultinomialCoefficients(JointFit[OneClassCoefficients]):
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
         self._rows, self._everything = rows, everything
         self.converged, self.predicted_decrease = True, 0.0
-        joint, nothing = problem.with_penalty(MultinomialProblem, 0.0), []
-        joint.in_turn(problem.vectors.zeros(n_classes), [0], lambda _, y: nothing.append(y))
-        y = problem.vectors.map(lambda y: namespace(y).reshape(y, (3, 1, -1)), nothing[0])
-        of_class = replace(problem, loss=CLASS_VERSUS_REST, y=y)
-        fits = [OneClassCoefficients(rows, of_class, everything, 1) for _ in range(n_classes)]
-        super().__init__(joint, fits)
+        # each begins as the class against the rest, with the curvatures there
+        fits = [
+            OneClassCoefficients(rows, replace(problem, loss=Logistic(), y=y), everything, 1)
+            for y in (problem.vectors.map(partial(line, k), problem.y) for k in range(n_classes))
+        ]
+        super().__init__(problem.with_penalty(MultinomialProblem, 0.0), fits)
         self.balance()
 
     @property

@@ -23,15 +23,15 @@ Three things keep sweeps from creeping:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from .._base.arrays import namespace, outputs_like
 from .._base.progress import check_not_ended
 from .._core.descent import largest_violation
-from ..losses.classification import Multinomial, OneClassMultinomial, log_sum_exp, softmax
+from ..losses.classification import OneClassMultinomial, log_sum_exp, softmax
 from .l1_quadratic import minimize
 from .problem import Problem, backtrack
 
@@ -39,13 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import RowVector
-    from ..rows import Rows, RowVectors
+    from ..rows import Rows
     from .l1 import WorkingSet
 
 # The loss of one class as a function of its own margins.
 CLASS_VERSUS_REST = OneClassMultinomial()
-# Coefficients of all classes up to which their joint Hessian is made.
-MOST_JOINT_COEFFICIENTS = 4000
 # The share of the violation to which its quadratic model is minimised.
 SHARE = 0.01
 
@@ -56,19 +54,6 @@ T = TypeVar("T")
 class MultinomialProblem(Problem):
     """The loss of all classes together, without the penalty; y is -1 or +1, of shape (n_classes,
     n_rows), as margins are."""
-
-    @classmethod
-    def from_targets(
-        cls,
-        vectors: RowVectors,
-        targets: Sequence[np.ndarray],
-        weight: np.ndarray,
-        fit_intercept: bool,
-    ) -> Self:
-        """Make the problem of one target for each class, +1 in its rows and -1 in all others."""
-        return cls.from_arrays(
-            vectors, Multinomial(), np.stack(targets), weight, 0.0, fit_intercept
-        )
 
     def stack(self, zs: Sequence[RowVector]) -> RowVector:
         """Return the row vector of all classes, (n_classes, n_rows), of one for each class."""
@@ -155,15 +140,6 @@ class MultinomialProblem(Problem):
             b, (loss, slope, shares, curvature) = b + step, seen
         return b
 
-    def at_best_intercepts(
-        self, fs: Sequence[RowVector], b: np.ndarray
-    ) -> tuple[RowVector, np.ndarray, RowVector]:
-        """Return (f, b, z) of all classes at the best intercepts, starting from b; fs: the f of
-        each class."""
-        f = self.stack(fs)
-        b = self.best_intercepts(f, b)
-        return f, b, self.margins(f, b)
-
     def _expand_in_intercepts(self, f, b):
         """Return (the mean loss, its slopes in the intercepts, the mean probability of each class,
         its Hessian there)."""
@@ -244,17 +220,19 @@ class JointFit(Generic[F]):
 
     def margins(self) -> RowVector:
         """Return the margins of all classes, (n_classes, n_rows)."""
-        return self._margins_and_loss()[0]
-
-    def objective(self) -> float:
-        """Return the joint objective: the loss, and the penalties of all classes."""
-        return self._margins_and_loss()[1] + sum(fit.penalty(fit.iterate.w) for fit in self.fits)
-
-    def _margins_and_loss(self):
         if self._seen is None:
             z = self.joint.stack([self._margins_of(fit) for fit in self.fits])
             self._seen = z, self.joint.mean_loss(z)
-        return self._seen
+        return self._seen[0]
+
+    def loss(self) -> float:
+        """Return the mean loss."""
+        self.margins()
+        return self._seen[1]
+
+    def objective(self) -> float:
+        """Return the joint objective: the loss, and the penalties of all classes."""
+        return self.loss() + sum(fit.penalty(fit.iterate.w) for fit in self.fits)
 
     def _margins_of(self, fit):
         return self.joint.margins(fit.iterate.f, fit.iterate.b)
@@ -286,8 +264,7 @@ class JointFit(Generic[F]):
         class the margins of the others."""
         self._seen = None
         self.take_out_common()
-        start = np.concatenate([np.ravel(fit.iterate.b) for fit in self.fits])
-        _, b, z = self.joint.at_best_intercepts([fit.iterate.f for fit in self.fits], start)
+        b, z = self._best_intercepts([fit.iterate for fit in self.fits])
 
         def turn(place, y):
             k, fit = place
@@ -298,6 +275,12 @@ class JointFit(Generic[F]):
         self.joint.in_turn(z, list(enumerate(self.fits)), turn)
         self._seen = z, self.joint.mean_loss(z)
 
+    def _best_intercepts(self, iterates):
+        """Return (b, z) of all classes at the best intercepts, from the iterate of each class."""
+        f = self.joint.stack([it.f for it in iterates])
+        b = self.joint.best_intercepts(f, np.concatenate([np.ravel(it.b) for it in iterates]))
+        return b, self.joint.margins(f, b)
+
     def descend(self, move: Callable[[F], object]) -> float:
         """Sweep, and extrapolate sweeps, until one lowers the objective by a negligible share of
         it; return by how much the last one lowered it where that never came, else 0."""
@@ -305,7 +288,7 @@ class JointFit(Generic[F]):
         settled = 1e-7
         most_sweeps = 100
 
-        extrapolation, fall = Extrapolation(self.joint.vectors), 0.0
+        extrapolation, fall = Extrapolation(), 0.0
         for _ in range(most_sweeps):
             before = self.objective()
             self.sweep(move)
@@ -318,12 +301,19 @@ class JointFit(Generic[F]):
 
     def _extrapolate(self, extrapolation):
         """Go where the last sweeps lead, if that is lower."""
-        ends = extrapolation.after_sweep([fit.iterate for fit in self.fits])
-        if ends is None:
+        combine, past = extrapolation.after_sweep([fit.iterate for fit in self.fits])
+        ends = [
+            replace(
+                of_class[-1],
+                w=combine(*(it.w for it in of_class)),
+                b=combine(*(it.b for it in of_class)),
+                f=self.joint.vectors.map(combine, *(it.f for it in of_class)),
+            )
+            for of_class in past
+        ]
+        if not ends:
             return
-        *_, z = self.joint.at_best_intercepts(
-            [end.f for end in ends], np.concatenate([np.ravel(end.b) for end in ends])
-        )
+        _, z = self._best_intercepts(ends)
         penalty = sum(fit.penalty(end.w) for fit, end in zip(self.fits, ends, strict=True))
         if self.joint.mean_loss(z) + penalty < self.objective():
             for fit, end in zip(self.fits, ends, strict=True):
@@ -338,54 +328,43 @@ class Extrapolation:
     Q. Bertrand, M. Massias, Anderson acceleration of coordinate descent, 2021.
     """
 
-    def __init__(self, vectors: RowVectors):
-        self._vectors, self._sweeps = vectors, []
+    def __init__(self):
+        self._sweeps, self._sizes = [], None
 
-    def after_sweep(self, iterates: Sequence[Any]) -> list[Any] | None:
-        """Take the iterates after a sweep, dataclasses of w, b, f and maybe u; each depth sweeps,
-        return where they lead: iterates that in these are combinations of the last ones.
+    def after_sweep(
+        self, iterates: Sequence[Any]
+    ) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
+        """Take the iterate of each class after a sweep; each depth sweeps, return (the combination,
+        a function of depth arrays; the last depth iterates of each class).
 
-        Else, or where the iterates do not move, return None. Sweeps before one in which terms have
-        gone are forgotten.
+        Else, or where the iterates do not move, there are no iterates. Sweeps before one in which
+        terms have gone are forgotten.
         """
         # Sweeps that are extrapolated together.
         depth = 5
 
-        self._sweeps = [
-            sweep
-            for sweep in self._sweeps
-            if all(np.size(a.w) == np.size(b.w) for a, b in zip(sweep, iterates, strict=True))
-        ]
-        self._sweeps.append([replace(it) for it in iterates])
+        def combine(*xs):
+            return sum(share * x for share, x in zip(shares, xs, strict=True))
+
+        sizes, shares = [np.size(it.w) for it in iterates], []
+        self._sweeps = self._sweeps if sizes == self._sizes else []
+        self._sizes = sizes
+        self._sweeps.append((np.concatenate([np.append(it.w, it.b) for it in iterates]), iterates))
         if len(self._sweeps) <= depth:
-            return None
-        sweeps, self._sweeps = self._sweeps, []
-        places = [np.concatenate([np.append(it.w, it.b) for it in sweep]) for sweep in sweeps]
+            return combine, []
+        places, sweeps = zip(*self._sweeps, strict=True)
+        self._sweeps = []
         moves = np.diff(np.stack(places), axis=0)
         products = moves @ moves.T
         trace = np.trace(products)
         if not 0 < trace < np.inf:
-            return None
+            return combine, []
         c = np.linalg.solve(products / trace + 1e-12 * np.eye(depth), np.ones(depth))
-        shares = (c / c.sum()).tolist()
-
-        def combined(*xs):
-            return sum(share * x for share, x in zip(shares, xs, strict=True))
-
-        ends = []
-        for past in zip(*sweeps[1:], strict=True):
-            of = {name: [getattr(it, name, None) for it in past] for name in ("w", "b", "f", "u")}
-            known = {name: xs for name, xs in of.items() if all(x is not None for x in xs)}
-            end = {
-                name: self._vectors.map(combined, *xs) if name in "fu" else combined(*xs)
-                for name, xs in known.items()
-            }
-            ends.append(replace(past[-1], **end))
-        return ends
+        shares += (c / c.sum()).tolist()
+        return combine, list(zip(*sweeps[1:], strict=True))
 
 
-# --- what classes have in common, under the l1 penalty
-# ------------------------------------------------------------------------
+# Under the l1 penalty
 
 
 def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
@@ -412,15 +391,8 @@ def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
 def shared_features(indices: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return (the indices of features that all classes have, their places among the features of
     each class)."""
-    every = indices[0]
-    for index in indices[1:]:
-        every = np.intersect1d(every, index)
-    orders = [np.argsort(index) for index in indices]
-    places = [
-        order[np.searchsorted(index, every, sorter=order)]
-        for index, order in zip(indices, orders, strict=True)
-    ]
-    return every, places
+    every = reduce(np.intersect1d, indices)
+    return every, [np.intersect1d(index, every, return_indices=True)[1] for index in indices]
 
 
 def nearest_median(w: np.ndarray) -> np.ndarray:
@@ -431,10 +403,6 @@ def nearest_median(w: np.ndarray) -> np.ndarray:
     """
     w, n = np.sort(w, axis=0), len(w)
     return np.clip(0.0, w[(n - 1) // 2], w[n // 2])
-
-
-# --- a step for the coefficients of all classes together, under the l1 penalty
-# ------------------------------------------------
 
 
 def joint_l1_step(
@@ -475,42 +443,28 @@ def _joint_quadratic_model(rows, problem, sets, z):
     # The damping of that Hessian, as a share of its largest diagonal entry.
     damping = 1e-12
 
-    n, k = sum(map(len, sets)), len(sets)
+    def row_weights(i, z, s):
+        """Return s / n times row i of diag(p) - p p', the Hessian of the loss in the margins."""
+        xp, p = namespace(z), softmax(z)
+        own = [p[i, ...] if j == i else xp.zeros_like(p[i, ...]) for j in range(p.shape[0])]
+        return (xp.stack(own) - p[i, ...] * p) * (s / problem_rows)
+
+    n, k, vectors, problem_rows = sum(map(len, sets)), len(sets), problem.vectors, problem.n_rows
     ends = np.cumsum([0, *map(len, sets)])
     places = [slice(*ends[i : i + 2]) for i in range(k)]
     H, M, T = np.zeros((n, n)), np.zeros((n, k)), np.zeros((k, k))
     for i, A in enumerate(sets):
-        h = _joint_row_weights(problem, z, i)
-        M[places[i]], T[i] = rows.correlate(A.features, h).T, problem.vectors.total(h)
+        h = vectors.map(partial(row_weights, i), z, problem.weight)
+        M[places[i]], T[i] = rows.correlate(A.features, h).T, vectors.total(h)
         for j in range(i, k):
             sign = 1.0 if i == j else -1.0
-            cross = rows.gram(
-                A.features,
-                sets[j].features,
-                problem.vectors.scaled(problem.vectors.output(h, j), sign),
-            )
-            H[places[i], places[j]], H[places[j], places[i]] = sign * cross, sign * cross.T
+            weights = vectors.scaled(vectors.output(h, j), sign)
+            cross = sign * rows.gram(A.features, sets[j].features, weights)
+            H[places[i], places[j]], H[places[j], places[i]] = cross, cross.T
     sets[0].effort.add(rows.n_rows * n * n / 2)
-    slope_b = (
-        -np.linalg.pinv(T, rcond=1e-13, hermitian=True) @ M.T
-        if problem.fit_intercept
-        else np.zeros((k, n))
-    )
+    slope_b = np.zeros((k, n))
+    if problem.fit_intercept:
+        slope_b = -np.linalg.pinv(T, rcond=1e-13, hermitian=True) @ M.T
     H += M @ slope_b
     H.flat[:: n + 1] += damping * H.diagonal().max(initial=0.0)
     return H, slope_b
-
-
-def _joint_row_weights(problem, z, i):
-    """Return s / n times row i of diag(p) - p p', the Hessian of the loss in the margins; a row
-    vector for each class."""
-    n = problem.n_rows
-
-    def answer(z, s):
-        xp, p = namespace(z), softmax(z)
-        own = xp.stack(
-            [p[i, ...] if j == i else xp.zeros_like(p[i, ...]) for j in range(p.shape[0])]
-        )
-        return (own - p[i, ...] * p) * (s / n)
-
-    return problem.vectors.map(answer, z, problem.weight)

@@ -45,7 +45,9 @@ def at_coefficients(rng, w, b, fit_intercept=True):
     and intercepts b."""
     X, label, s, targets = classes(rng)
     rows, effort = as_rows(X), Effort(np.inf)
-    rivals = MultinomialProblem.from_targets(rows.vectors, targets, s, fit_intercept)
+    rivals = MultinomialProblem.from_arrays(
+        rows.vectors, Multinomial(), np.stack(targets), s, 0.0, fit_intercept
+    )
     b = rivals.best_intercepts(w @ X.T, b)
     z = w @ X.T + b[:, None]
     v, sets = rivals.dual_point(z), []
@@ -86,7 +88,9 @@ def test_joint_steps_come_to_the_minimum(scale, fit_intercept):
         for A in sets:
             np.testing.assert_allclose(A.f, X @ A.w, atol=1e-10)
         assert objective(w, b) <= before + 1e-15
-        _, b, z = rivals.at_best_intercepts([A.f for A in sets], b)
+        f = np.stack([A.f for A in sets])
+        b = rivals.best_intercepts(f, b)
+        z = f + b[:, None]
         before, v = objective(w, b), rivals.dual_point(z)
         for k, A in enumerate(sets):
             A.g, A.b = X.T @ v[k], b[k]

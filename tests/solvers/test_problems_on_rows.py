@@ -149,6 +149,13 @@ def test_the_duality_gap_of_an_l1_problem_is_primal_less_dual(rng):
 # Multinomial problems
 
 
+def multinomial_problem(vectors, targets, s, fit_intercept):
+    """Return the problem of all classes."""
+    return MultinomialProblem.from_arrays(
+        vectors, LOSSES["multinomial"], np.stack(targets), s, 0.0, fit_intercept
+    )
+
+
 def signs_of(label, n_classes):
     """Return the target of each class: 1 where a row is of it, else -1."""
     return [np.where(label == k, 1.0, -1.0) for k in range(n_classes)]
@@ -169,7 +176,7 @@ def test_bounds_of_the_multinomial_loss_in_one_class():
 )
 def test_a_class_against_the_others_has_the_same_loss(z, label, k):
     loss, against, y = LOSSES["multinomial"], OneClassMultinomial(), np.stack(signs_of(label, 3))
-    rivals = MultinomialProblem.from_targets(HostVectors(5), list(y), np.ones(5), True)
+    rivals = multinomial_problem(HostVectors(5), list(y), np.ones(5), True)
     targets = []
     rivals.in_turn(z, range(3), lambda k, y_k: targets.append(y_k) or z[k])
     y_k = targets[k]
@@ -192,9 +199,7 @@ def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(mo
     monkeypatch.setattr(multinomial, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
     z = 3 * np.random.default_rng(0).normal(size=(7, 20))
     z[2] += 1e3  # the other classes vanish beside this one
-    rivals = MultinomialProblem.from_targets(
-        HostVectors(20), signs_of(np.arange(20) % 7, 7), np.ones(20), True
-    )
+    rivals = multinomial_problem(HostVectors(20), signs_of(np.arange(20) % 7, 7), np.ones(20), True)
     moved = z.copy()
 
     def move(k, target):
@@ -214,7 +219,7 @@ def test_what_is_common_is_the_median_nearest_to_zero():
 
 
 def test_classes_without_intercepts_have_zeros(rng):
-    rivals = MultinomialProblem.from_targets(
+    rivals = multinomial_problem(
         HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False
     )
     np.testing.assert_array_equal(
@@ -231,9 +236,7 @@ def test_intercepts_of_all_classes_meet_their_shares_from_any_start(scale, seed)
         scale * rng.normal(size=(3, 40)),
         rng.uniform(0.5, 1.5, 40),
     )
-    rivals = MultinomialProblem.from_targets(
-        HostVectors(40), signs_of(label, 3), s / s.mean(), True
-    )
+    rivals = multinomial_problem(HostVectors(40), signs_of(label, 3), s / s.mean(), True)
     b = rivals.best_intercepts(f, scale * rng.normal(size=3))
     off = (
         rivals.weight * (softmax(f + b[:, None], axis=0) - (np.arange(3)[:, None] == label))
@@ -263,28 +266,28 @@ def test_extrapolation_finds_the_limit_of_linear_sweeps(rng):
     """After six sweeps w <- T w + c of four numbers, a combination of the last five iterates is the
     fixed point."""
     T, c = np.diag([0.9, 0.7, -0.5, 0.2]), rng.normal(size=4)
-    w, extrapolation = rng.normal(size=4), Extrapolation(HostVectors(2))
+    w, extrapolation = rng.normal(size=4), Extrapolation()
     for k in range(6):
-        found = extrapolation.after_sweep([Iterate(w[:3], w[3], np.array([w[0], 1.0]), 0.0)])
-        assert (found is None) == (k < 5)
+        combine, past = extrapolation.after_sweep([Iterate(w[:3], w[3], k, 0.0)])
+        assert (not past) == (k < 5)
         w = T @ w + c
-    limit = np.linalg.solve(np.eye(4) - T, c)
-    np.testing.assert_allclose(np.append(found[0].w, found[0].b), limit, rtol=1e-4)
-    np.testing.assert_allclose(found[0].f, [limit[0], 1.0], rtol=1e-4)
+    (last,) = past
+    assert combine(*np.ones(5)) == pytest.approx(1)
+    assert [it.f for it in last] == [1, 2, 3, 4, 5]
+    ws = [np.append(it.w, it.b) for it in last]
+    np.testing.assert_allclose(combine(*ws), np.linalg.solve(np.eye(4) - T, c), rtol=1e-4)
 
 
 def test_extrapolation_restarts_where_terms_have_gone_and_where_nothing_moves(rng):
-    extrapolation = Extrapolation(HostVectors(1))
-    found = [
-        extrapolation.after_sweep([Iterate(rng.normal(size=3 - k // 4), 0.0, np.zeros(1), 0.0)])
-        for k in range(8)
-    ]
-    assert found == [None] * 8
-    same = [Iterate(np.ones(3), 0.0, np.zeros(1), 0.0)]
-    extrapolation = Extrapolation(HostVectors(1))
-    assert [extrapolation.after_sweep(same) for _ in range(6)] == [None] * 6
+    def found(extrapolation, *w):
+        return [extrapolation.after_sweep([Iterate(each, 0.0, None, 0.0)])[1] for each in w]
+
+    fewer = [rng.normal(size=3 - k // 4) for k in range(8)]
+    assert found(Extrapolation(), *fewer) == [[]] * 8
+    extrapolation, same = Extrapolation(), [np.ones(3)] * 6
+    assert found(extrapolation, *same) == [[]] * 6
     # earlier iterates are forgotten
-    assert [extrapolation.after_sweep(same) for _ in range(5)] == [None] * 5
+    assert found(extrapolation, *same[1:]) == [[]] * 5
 
 
 # Features in use and their Gram matrices

@@ -19,7 +19,6 @@ import numpy as np
 from ...solvers.effort import TURN
 from ...solvers.l1 import L1Problem, WorkingSet
 from ...solvers.multinomial import (
-    MOST_JOINT_COEFFICIENTS,
     JointFit,
     MultinomialProblem,
     OneClassFit,
@@ -100,9 +99,7 @@ class MultinomialL1Fit(JointFit[OneClassL1Fit], BaseL1Fit):
         BaseL1Fit.__init__(self, dictionary, rules, options.tol, progress)
         callback_of_class = callback and (lambda _: callback(self.info(certified=False)))
         of_class = replace(options, callback=callback_of_class)
-        joint = MultinomialProblem.from_targets(
-            task.rows.vectors, task.targets, task.weight, options.fit_intercept
-        )
+        joint = task.problem(MultinomialProblem, np.stack(task.targets), 0.0, options.fit_intercept)
         fits = [
             OneClassL1Fit(task, y, dictionary, of_class, target=k)
             for k, y in enumerate(task.targets, target)
@@ -204,10 +201,11 @@ class MultinomialL1Fit(JointFit[OneClassL1Fit], BaseL1Fit):
     def _step_together(self):
         """Make a step of the coefficients of all classes at once, where it lowers the objective."""
         # Classes up to which there are such steps, which compute a Gram matrix for each pair of
-        # them.
+        # them, and coefficients of all classes.
         most_together = 50
+        most_coefficients = 4000
 
-        is_small = 0 < sum(map(len, self.A)) <= MOST_JOINT_COEFFICIENTS
+        is_small = 0 < sum(map(len, self.A)) <= most_coefficients
         if is_small and len(self.A) <= most_together:
             alpha = self.fits[0].problem.alpha
             if joint_l1_step(self._rows, self.joint, self.A, self.margins(), alpha):
