@@ -25,6 +25,7 @@ from ..linear import (
     LinearFit,
     LinearProblem,
     MultinomialLinearFit,
+    MultinomialLinearProblem,
     RangeBasis,
     RangeSteps,
     RidgeSolutions,
@@ -33,7 +34,6 @@ from ..linear import (
     descend,
 )
 from ..losses import LOSSES
-from ..solvers.multinomial import MultinomialProblem
 from .arguments import FitOptions
 from .task import Task
 
@@ -113,9 +113,7 @@ def read_task(X: MatrixLike, y: ArrayLike, options: DRPOptions) -> Task:
     return task
 
 
-def linear_fit(
-    task: Task, alphas: Sequence[float], options: DRPOptions
-) -> tuple[LinearFit | MultinomialLinearFit, Task]:
+def linear_fit(task: Task, alphas: Sequence[float], options: DRPOptions) -> tuple[LinearFit, Task]:
     """Return a fit at zero coefficients, of all outputs or of all classes together, and its task.
 
     alphas : the penalties that the fit will turn to
@@ -123,25 +121,18 @@ def linear_fit(
     fit_intercept = options.fit_intercept
     task = task.centered(fit_intercept)
     targets = np.vstack(task.targets)
-    problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
+    Kind = MultinomialLinearProblem if task.is_joint else LinearProblem
+    problem = task.problem(Kind, targets, 1.0, fit_intercept)
     progress = task.progress(options.callback, targets)
     inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, alphas)
-
-    if task.is_joint:
-        problems = [
-            task.problem(LinearProblem, y[None, :], 1.0, fit_intercept) for y in task.targets
-        ]
-        joint = MultinomialProblem.from_targets(
-            task.rows.vectors, task.targets, task.weight, fit_intercept
-        )
-        return MultinomialLinearFit(inputs, problems, joint, progress), task
-    return LinearFit(inputs, problem, progress, unit=problem.alpha), task
+    make = MultinomialLinearFit if task.is_joint else LinearFit
+    return make(inputs, problem, progress, unit=problem.alpha), task
 
 
 class NewtonFit:
     """A fit by Newton's method along falling penalties, and the way it makes its steps."""
 
-    fit: LinearFit | MultinomialLinearFit
+    fit: LinearFit
     task: Task
 
     def __init__(self, task: Task, alphas: Sequence[float], options: DRPOptions):
@@ -157,7 +148,7 @@ class NewtonFit:
     def fit_at(self, alpha: float, tol: float, most_iterations: int) -> None:
         """Go on to a penalty, until the relative error is proved to be at most tol."""
         self.fit.begin(alpha, tol)
-        if self.task.is_joint:
+        if isinstance(self.fit, MultinomialLinearFit):
             self.fit.descend(self._steps, most_iterations)
         else:
             descend(self.fit, self._steps[0], most_iterations)
@@ -244,14 +235,14 @@ def has_few_inputs(rows: Rows, options: DRPOptions) -> bool:
     return d <= min(rows.n_rows, few, d if m is None else m)
 
 
-def choose_steps(fit: LinearFit | MultinomialLinearFit, options: DRPOptions) -> list[NewtonSteps]:
+def choose_steps(fit: LinearFit, options: DRPOptions) -> list[NewtonSteps]:
     """Return the `NewtonSteps` of a fit, of several classes together those of each."""
     # Second moments that take longer than this number of passes over the rows wait until conjugate
     # gradients take as many steps.
     few_passes = 10
 
     inputs, m = fit.inputs, options.n_projections
-    n_fits = 1 if isinstance(fit, LinearFit) else len(fit.w)
+    n_fits = len(fit.w) if isinstance(fit, MultinomialLinearFit) else 1
     if has_few_inputs(inputs.rows, options):
         steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
         if m or steps[0].n_passes <= few_passes:

@@ -12,6 +12,7 @@ from .descent import descend as descend
 from .fit import LinearFit as LinearFit
 from .inputs import Inputs as Inputs
 from .multinomial import MultinomialLinearFit as MultinomialLinearFit
+from .multinomial import MultinomialLinearProblem as MultinomialLinearProblem
 from .problem import LinearProblem as LinearProblem
 from .projected import ProjectedProblem as ProjectedProblem
 from .range_basis import RangeBasis as RangeBasis

@@ -64,10 +64,14 @@ class Evaluation:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ErrorBound:
-    """A bound on the distance of an iterate to the optimum: |w - w*| is at most distance +
-    rounding.
+class Certificate:
+    """A bound on the distance of an iterate to the optimum, |w - w*| is at most distance +
+    rounding, with the gradient and row vectors that it was computed from.
 
+    evaluation : Evaluation
+        The dual point of the iterate and its sums over the rows.
+    g : ndarray of shape (n_outputs, n_features)
+        The gradient alpha w + Z'v.
     distance, rounding : ndarrays of shape (n_outputs,)
         The bound as computed, and the most that rounding may add to it.
     bound : ndarray of shape (n_outputs,)
@@ -78,6 +82,8 @@ class ErrorBound:
         Whether all bounds are within the tolerance.
     """
 
+    evaluation: Evaluation
+    g: np.ndarray
     distance: np.ndarray
     rounding: np.ndarray
     bound: np.ndarray
@@ -88,20 +94,6 @@ class ErrorBound:
     def is_rounding(self) -> np.ndarray:
         """Whether the distance is hardly more than rounding, for each output."""
         return self.distance <= ROUNDING_RATIO * self.rounding
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Certificate(ErrorBound):
-    """The error bound of an iterate, with the gradient and row vectors that it was computed from.
-
-    evaluation : Evaluation
-        The dual point of the iterate and its sums over the rows.
-    g : ndarray of shape (n_outputs, n_features)
-        The gradient alpha w + Z'v.
-    """
-
-    evaluation: Evaluation
-    g: np.ndarray
 
 
 def certify(

@@ -18,9 +18,14 @@ from .certificate import ROUNDING_RATIO
 from .steps import plain_step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from .fit import LinearFit
     from .problem import Step
     from .steps import NewtonSteps
+
+    Iteration: TypeAlias = Callable[[LinearFit, int], None]
 
 # If the objective falls by less than this share of it, that may be rounding.
 FALL_ROUNDING = 1e-10
@@ -52,23 +57,28 @@ def n_larger_penalties(fit: LinearFit) -> int:
     return max(0, int(np.log(max(ratio, 1.0)) / np.log(PENALTY_FACTOR)))
 
 
-def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
-    """Minimise the objective of a fit that has begun, by Newton's method at ever smaller penalties,
-    down to the fit's own.
+def descend(
+    fit: LinearFit, steps: NewtonSteps, max_iter: int, iterate: Iteration | None = None
+) -> None:
+    """Minimise the objective of a fit that has begun at ever smaller penalties, down to the fit's
+    own.
 
     Far from w* a small penalty makes systems that are hard to solve, for steps that hardly lower
     the objective; where they are quick to solve, no larger penalties lead to it.
+
+    iterate : what minimises at a penalty, in at most so many iterations; None: `newton`
     """
+    iterate = iterate or (lambda fit, max_iter: newton(fit, steps, max_iter))
     alpha, tol = fit.alpha, fit.tol
     fit.n_projections = fit.n_conjugate = 0
     n_larger = 0 if steps.is_quick_at_once(fit) else n_larger_penalties(fit)
     for k in range(n_larger, max(0, n_larger - MOST_PENALTIES), -1):
         if not fit.ended_by_callback:
             fit.begin(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY, is_on_the_way=True)
-            newton(fit, steps, min(max_iter, STEPS_ON_THE_WAY))
+            iterate(fit, min(max_iter, STEPS_ON_THE_WAY))
     if n_larger:
         fit.begin(alpha, tol)
-    newton(fit, steps, max_iter)
+    iterate(fit, max_iter)
 
 
 def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
@@ -78,11 +88,11 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
     # share.
     finer = 1e-2
 
-    least_bound, lowest, waited, distance_before = np.inf, None, 0, None
-    for _ in range(max_iter):
+    distance_before = None
+
+    def move(waited):
+        nonlocal distance_before
         here = fit.certificate
-        if here.converged or here.is_rounding.all() or fit.ended_by_callback:
-            return
         shares = _residual_shares(fit, distance_before, finer**waited)
         step, n_conjugate = steps(fit, shares)
         fit.n_conjugate += n_conjugate
@@ -92,9 +102,25 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
             fit.n_conjugate += n_conjugate
         # the penalty is 0 beside rounding
         if not (np.isfinite(step.w).all() and np.isfinite(step.b).all()):
-            return
+            return False
         distance_before = here.distance
         fit.move_to(fit.iterate.along(fit.problem.vectors, line_search(fit, step), step))
+        return True
+
+    move_until_near(fit, move, max_iter)
+
+
+def move_until_near(fit: LinearFit, move: Callable[[int], bool], max_iter: int) -> None:
+    """Move until the fit's bound is within its tolerance, or rounding allows no more.
+
+    move : a function of the number of moves in a row that have neither halved the bound nor lowered
+        the objective by more than rounding; returns False where there is no further move
+    """
+    least_bound, lowest, waited = np.inf, None, 0
+    for _ in range(max_iter):
+        here = fit.certificate
+        if here.converged or here.is_rounding.all() or fit.ended_by_callback or not move(waited):
+            return
         fit.certify()
         objective = fit.objective()
         if fit.record(objective):

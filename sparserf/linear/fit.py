@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..features.feature_set import Solution
     from ..model import FitInfo
-    from .certificate import Certificate, ErrorBound, Evaluation
+    from .certificate import Certificate, Evaluation
     from .inputs import Inputs
     from .problem import LinearProblem, Step
 
@@ -58,70 +58,7 @@ class Progress(Protocol):
         ...
 
 
-class CertifiedFit:
-    """The base of `LinearFit` and of the fit of all classes together: a penalty, a tolerance, a
-    certificate and a report.
-
-    A class of fits adds the coefficients w, objective(), n_projections and n_conjugate, and
-    `begin`, which turns to a penalty.
-
-    alpha, tol : float
-        The penalty, in units of X, and the relative error at which to stop; 1 and infinity until
-        `begin`.
-    certificate : `ErrorBound` of the iterate, or None where the fit has moved since it was made
-    """
-
-    inputs: Inputs
-    progress: Progress
-    alpha: float
-    tol: float
-    certificate: ErrorBound | None
-    n_projections: Any
-    n_conjugate: Any
-
-    def __init__(self, inputs: Inputs, progress: Progress):
-        self.inputs, self.progress = inputs, progress
-        self.alpha, self.tol, self.certificate = 1.0, np.inf, None
-
-    @property
-    def w(self) -> np.ndarray:
-        """The coefficients of Z, a line for each output or class."""
-        raise NotImplementedError
-
-    def objective(self) -> float:
-        """Return the objective at the iterate."""
-        raise NotImplementedError
-
-    @property
-    def converged(self) -> bool:
-        """Whether the bound on the error is within the tolerance."""
-        return self.certificate is not None and self.certificate.converged
-
-    @property
-    def ended_by_callback(self) -> bool:
-        """Whether the callback has ended the fit."""
-        return self.progress.ended_by_callback
-
-    def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the iterate; certified makes no difference: the certificate is
-        always known."""
-        here = self.certificate
-        bound = np.inf if here is None else float(here.bound.max())
-        return self.progress.info(
-            self.objective,
-            np.inf if here is None else here.gap,
-            converged=self.converged,
-            n_drawn=self.inputs.n_features,
-            n_nonzero=int(np.count_nonzero(self.w.any(axis=0))),
-            alpha=self.alpha,
-            n_projections=self.n_projections,
-            n_conjugate=self.n_conjugate,
-            n_passes=self.inputs.rows.n_passes,
-            error_bound=bound if bound < np.inf else None,
-        )
-
-
-class LinearFit(CertifiedFit):
+class LinearFit:
     """A fit of all outputs together: a problem, an iterate, and its certificate.
 
     Parameters
@@ -137,12 +74,18 @@ class LinearFit(CertifiedFit):
 
     Attributes
     ----------
+    alpha, tol : float
+        The penalty, in units of X, and the relative error at which to stop; 1 and infinity until
+        `begin`.
+    certificate : Certificate of the iterate, or None where the fit has moved since it was made
     n_projections : int
         Columns of the sketch that the last step used.
     n_conjugate : int
         Steps of conjugate gradients so far.
     """
 
+    inputs: Inputs
+    progress: Progress
     problem: LinearProblem
     alpha: float
     tol: float
@@ -157,7 +100,8 @@ class LinearFit(CertifiedFit):
         start: Iterate | None = None,
         unit: float = 1.0,
     ):
-        super().__init__(inputs, progress)
+        self.inputs, self.progress = inputs, progress
+        self.alpha, self.tol, self.certificate = 1.0, np.inf, None
         self.problem, self._unit, self._is_on_the_way = problem, unit, False
         self.n_projections = self.n_conjugate = 0
         self.move_to(start or Iterate.zero(problem.vectors, problem.n_outputs, inputs.n_features))
@@ -196,6 +140,16 @@ class LinearFit(CertifiedFit):
     def w(self) -> np.ndarray:
         """The coefficients, of shape (n_outputs, n_features), of Z."""
         return self.iterate.w
+
+    @property
+    def converged(self) -> bool:
+        """Whether the bound on the error is within the tolerance."""
+        return self.certificate is not None and self.certificate.converged
+
+    @property
+    def ended_by_callback(self) -> bool:
+        """Whether the callback has ended the fit."""
+        return self.progress.ended_by_callback
 
     def objective(self) -> float:
         """Return the objective of all outputs together."""
@@ -245,6 +199,24 @@ class LinearFit(CertifiedFit):
 
         n_numbers = self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
         return self.progress.ask_after_reading(numbers_a_pass + n_numbers, self.info)
+
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return the `FitInfo` of the iterate; certified makes no difference: the certificate is
+        always known."""
+        here = self.certificate
+        bound = np.inf if here is None else float(here.bound.max())
+        return self.progress.info(
+            self.objective,
+            np.inf if here is None else here.gap,
+            converged=self.converged,
+            n_drawn=self.inputs.n_features,
+            n_nonzero=int(np.count_nonzero(self.w.any(axis=0))),
+            alpha=self.alpha,
+            n_projections=self.n_projections,
+            n_conjugate=self.n_conjugate,
+            n_passes=self.inputs.rows.n_passes,
+            error_bound=bound if bound < np.inf else None,
+        )
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of all inputs, in the units of X and y."""

@@ -1,41 +1,34 @@
-"""A linear model with the multinomial loss: the fits of all classes as one fit, by block coordinate
-descent over the classes.
+"""A linear model with the multinomial loss: a fit whose outputs are the classes, by block
+coordinate descent over them.
 
 In its turn each class makes one Newton step against the others (`solvers/multinomial.py`), whose
-system is solved coarsely. Sweeps are extrapolated, and go down a path of penalties as the fit of a
-single output does (descent.py).
+system is solved coarsely. Sweeps are extrapolated, and go down a path of penalties as the fit of
+outputs of their own does (descent.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.arrays import namespace
+from .._base.progress import check_not_ended
+from ..losses.classification import Multinomial
 from ..solvers.krylov import norms
-from ..solvers.multinomial import CLASS_VERSUS_REST, BlockDescent, Extrapolation, MultinomialProblem
-from .certificate import ErrorBound, relative_bound
-from .descent import (
-    FALL_ROUNDING,
-    MOST_PENALTIES,
-    PENALTY_FACTOR,
-    STALLED_STEPS,
-    STEPS_ON_THE_WAY,
-    TOL_ON_THE_WAY,
-    line_search,
-    n_larger_penalties,
-)
-from .fit import CertifiedFit, LinearFit
+from ..solvers.multinomial import CLASS_VERSUS_REST, Extrapolation, MultinomialProblem
+from .certificate import relative_bound
+from .descent import descend, line_search, move_until_near
+from .fit import LinearFit
 from .problem import Iterate, LinearProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from .._base.types import RowVector
-    from ..features import Solution
     from ..model import FitInfo
-    from .certificate import Certificate
+    from .certificate import Evaluation
     from .fit import Progress
     from .inputs import Inputs
     from .steps import NewtonSteps
@@ -45,216 +38,142 @@ if TYPE_CHECKING:
 SHARE = 0.05
 
 
+class LossOfAllClasses(Multinomial):
+    """The multinomial loss, with the bounds that hold where all classes move."""
+
+    smoothness: float = CLASS_VERSUS_REST.smoothness
+    is_unimodal: bool = CLASS_VERSUS_REST.is_unimodal
+    dual_growth: float = CLASS_VERSUS_REST.dual_growth
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialLinearProblem(MultinomialProblem, LinearProblem):
+    """The `LinearProblem` whose outputs are the classes of one multinomial loss."""
+
+
 class OneClassLinearFit(LinearFit):
-    """The linear fit of one class while the others' margins stay as they are."""
+    """The linear fit of one class, in its turn, while the others' margins stay as they are."""
 
-    problem: LinearProblem
-    certificate: Certificate
-    n_conjugate: int
+    def __init__(self, joint: MultinomialLinearFit, k: int, y: RowVector):
+        """y : the target of CLASS_VERSUS_REST, which holds the margins of the others"""
+        whole, at, self._joint = joint.problem, joint.iterate, joint
 
-    def __init__(
-        self,
-        inputs: Inputs,
-        problem: LinearProblem,
-        progress: Progress,
-        info: Callable[[], FitInfo],
-    ):
-        """info : a function that returns the `FitInfo` of all classes, for the callback"""
-        self._info = info
-        super().__init__(inputs, problem, progress, unit=problem.alpha)
+        def line(x):
+            return namespace(x).reshape(x[k, ...], (1, -1))
 
-    def fix_other_classes(self, y: RowVector, b: np.ndarray | None = None) -> None:
-        """Fix the margins of the other classes, which the target y holds, and go to the best
-        intercept, or to b.
+        def target(y):
+            return namespace(y).reshape(y, (3, 1, -1))
 
-        One pass over the rows certifies the new iterate.
-        """
-        self.problem = replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
-        if b is None:
-            self.move_to(self.iterate)
-        else:
-            # In place, as `move_to` does it: sweeps are extrapolated from these iterates, with the
-            # intercepts that are written here.
-            self.iterate.b, self.certificate = b, None
+        f, u = (None if x is None else whole.vectors.map(line, x) for x in (at.f, at.u))
+        problem = replace(
+            whole.with_penalty(LinearProblem, whole.alpha),
+            loss=CLASS_VERSUS_REST,
+            y=whole.vectors.map(target, y),
+        )
+        of_k = slice(k, k + 1)
+        start = Iterate(at.w[of_k], f, at.b[of_k], u, at.way[of_k])
+        super().__init__(joint.inputs, problem, joint.progress, start)
+        self.alpha, self.tol = joint.alpha, joint.tol
         self.certify()
-
-    def take_turn(self, steps: NewtonSteps) -> None:
-        """Make one Newton step."""
-        step, n_conjugate = steps(self, np.array([SHARE]))
-        self.n_conjugate += n_conjugate
-        if np.isfinite(step.w).all() and np.isfinite(step.b).all():
-            self.move_to(self.iterate.along(self.problem.vectors, line_search(self, step), step))
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of all classes."""
-        return self._info()
+        return self._joint.info()
 
 
-def joint_bound(fits: Sequence[OneClassLinearFit], tol: float) -> ErrorBound:
-    """Return the error bound of the coefficients W of all classes, of which |W - W*| <= |G| / alpha
-    for their gradients G."""
-    of_each = [fit.certificate for fit in fits]
-    distance = np.hypot.reduce([certificate.distance for certificate in of_each])
-    rounding = np.hypot.reduce([certificate.rounding for certificate in of_each])
-    bound = relative_bound(
-        np.hypot.reduce([norms(fit.iterate.w) for fit in fits]), distance + rounding
-    )
-    gap = sum(certificate.gap for certificate in of_each)
-    return ErrorBound(
-        distance=distance,
-        rounding=rounding,
-        bound=bound,
-        gap=gap,
-        converged=bool(bound.max() <= tol),
-    )
+class MultinomialLinearFit(LinearFit):
+    """The fit of all classes together: a `LinearFit` whose outputs are the classes."""
 
-
-class MultinomialLinearFit(CertifiedFit):
-    """The fit of all classes together, with the methods of a `LinearFit`."""
-
-    problem: LinearProblem
-    alpha: float
-    tol: float
+    problem: MultinomialLinearProblem
 
     def __init__(
-        self,
-        inputs: Inputs,
-        problems: Sequence[LinearProblem],
-        joint: MultinomialProblem,
-        progress: Progress,
+        self, inputs: Inputs, problem: MultinomialLinearProblem, progress: Progress, unit: float
     ):
-        """problems, joint : the problem of each class against the rest, at a penalty of 1 on X, and
-        the joint problem."""
-        super().__init__(inputs, progress)
-        self._fits = [
-            OneClassLinearFit(inputs, problem, progress, self.info) for problem in problems
-        ]
-        self._joint, self._classes = joint, BlockDescent(joint, self._fits)
-        self.problem = problems[0]
+        problem = replace(problem, loss=LossOfAllClasses())
+        super().__init__(inputs, problem, progress, unit=unit)
 
-    def begin(self, alpha: float, tol: float) -> None:
-        """Turn to another penalty, from the present iterate."""
-        self.alpha, self.tol, self.certificate = alpha, tol, None
-        for fit in self._fits:
-            fit.begin(alpha, tol)
+    def certify(self, known: Evaluation | None = None) -> None:
+        """Make the certificate, in which the coefficients W of all classes have one bound: |W - W*|
+        <= |G| / alpha for their gradients G."""
+        super().certify(known)
+        distance, rounding, size = (
+            np.hypot.reduce(lengths, keepdims=True)
+            for lengths in (self.certificate.distance, self.certificate.rounding, norms(self.w))
+        )
+        bound = relative_bound(size, distance + rounding)
+        self.certificate = replace(
+            self.certificate,
+            distance=distance,
+            rounding=rounding,
+            bound=bound,
+            converged=bool(bound.max() <= self.tol),
+        )
 
     def descend(self, steps: Sequence[NewtonSteps], max_iter: int) -> None:
         """Sweep at ever smaller penalties, down to the fit's own; steps: the Newton steps
         of each class."""
-        alpha, tol = self.alpha, self.tol
-        n_falls = (
-            0 if steps[0].is_quick_at_once(self._fits[0]) else n_larger_penalties(self._fits[0])
+
+        def iterate(_, max_iter):
+            extrapolation = Extrapolation()
+
+            def move(_):
+                self._sweep(steps)
+                self._take_out_common()
+                self._extrapolate(extrapolation)
+                return True
+
+            move_until_near(self, move, max_iter)
+
+        descend(self, steps[0], max_iter, iterate)
+
+    def _sweep(self, steps):
+        """Let each class make one Newton step against the others as they are by then."""
+        iterates, problem, vectors = [], self.problem, self.problem.vectors
+
+        def turn(place, y):
+            check_not_ended()
+            k, steps_of_class = place
+            fit = OneClassLinearFit(self, k, y)
+            step, n_conjugate = steps_of_class(fit, np.array([SHARE]))
+            self.n_conjugate += n_conjugate
+            self.n_projections = max(self.n_projections, fit.n_projections)
+            if np.isfinite(step.w).all() and np.isfinite(step.b).all():
+                fit.move_to(fit.iterate.along(vectors, line_search(fit, step), step))
+            iterates.append(fit.iterate)
+            return problem.margins(fit.iterate.f, fit.iterate.b)
+
+        z = problem.margins(self.iterate.f, self.iterate.b)
+        problem.in_turn(z, list(enumerate(steps)), turn)
+        w, b, way = (
+            np.concatenate([getattr(it, name) for it in iterates]) for name in ("w", "b", "way")
         )
-        for fit in self._fits:
-            fit.n_projections = fit.n_conjugate = 0
-        for k in range(n_falls, max(0, n_falls - MOST_PENALTIES), -1):
-            self.begin(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY)
-            self._sweeps(steps, min(max_iter, STEPS_ON_THE_WAY), is_on_the_way=True)
-        self.begin(alpha, tol)
-        self._sweeps(steps, max_iter)
-
-    def _sweeps(self, steps, max_iter, is_on_the_way=False):
-        """Sweep until the bound is below the tolerance, or rounding allows no more."""
-        least, lowest, waited, extrapolation = np.inf, np.inf, 0, Extrapolation()
-        steps_of = dict(zip(self._fits, steps, strict=True))
-        self._settle()
-        for _ in range(max_iter):
-            if self.converged or self.certificate.is_rounding.all() or self.ended_by_callback:
-                return
-            self._classes.sweep(lambda fit: fit.take_turn(steps_of[fit]))
-            self._take_out_common()
-            self._extrapolate(extrapolation)
-            self._settle()
-            objective = self.objective()
-            if not is_on_the_way:
-                self.progress.note(objective, float(self.certificate.bound.max()), self.tol)
-                self.progress.ask(self.info)
-            bound = float(self.certificate.bound.max())
-            waited = (
-                0 if bound < 0.5 * least or objective < lowest * (1 - FALL_ROUNDING) else waited + 1
-            )
-            least, lowest = min(bound, least), min(objective, lowest)
-            if waited == STALLED_STEPS:
-                return
-
-    def _settle(self):
-        """Go to the best intercepts, give each class the margins of the others, and certify the
-        iterates of all."""
-        self._classes.settle()
-        self.certificate = joint_bound(self._fits, self.tol)
+        f, u = problem.stack([it.f for it in iterates]), None
+        if all(it.u is not None for it in iterates):
+            u = problem.stack([it.u for it in iterates])
+        self.iterate = Iterate(w, f, b, u, way)
 
     def _take_out_common(self):
         """Subtract the mean over the classes from each, which makes the sum of squares least, and
-        rounding no larger."""
-        iterates = [fit.iterate for fit in self._fits]
-        mean = self._combined(np.full(len(iterates), 1 / len(iterates)), iterates)
-        for fit in self._fits:
-            fit.iterate = fit.iterate.along(fit.problem.vectors, np.array([-1.0]), mean)
+        rounding no larger, and go to the best intercepts."""
+        at, vectors, n = self.iterate, self.problem.vectors, len(self.w)
 
-    def _combined(self, shares, iterates):
-        """Return the sum of iterates, each times its share."""
-        w, b, f = self._joint.combine_iterates(shares, iterates)
-        u = (
-            None
-            if any(it.u is None for it in iterates)
-            else self._joint.combine(shares, [it.u for it in iterates])
-        )
-        return Iterate.from_w(w, f, b, u)
+        def mean(x):
+            return sum(x[k : k + 1, ...] for k in range(n)) / n
+
+        u = None if at.u is None else vectors.map(mean, at.u)
+        common = Iterate.from_w(mean(at.w), vectors.map(mean, at.f), mean(at.b), u)
+        self.move_to(at.along(vectors, np.full(n, -1.0), common))
 
     def _extrapolate(self, extrapolation):
         """Go where the last sweeps at the same penalty lead, if that is lower."""
-        iterates = [fit.iterate for fit in self._fits]
-        found = extrapolation.after_sweep(self.alpha, iterates)
-        if found is None:
+        combine, past = extrapolation.after_sweep([self.iterate])
+        if not past:
             return
-        shares, of_classes = found
-        ends = [self._combined(shares, of_class) for of_class in of_classes]
-        if self._objective_at(ends) < self._objective_at(iterates):
-            for fit, end in zip(self._fits, ends, strict=True):
-                # computed anew, without the rounding of all steps before
-                end.f = self.inputs.apply(end.w)
-                fit.iterate = end
-
-    def _objective_at(self, iterates):
-        """Return the joint objective at an iterate of each class, with the best intercepts."""
-        *_, z = self._joint.at_best_intercepts(
-            [it.f for it in iterates], np.concatenate([it.b for it in iterates])
-        )
-        penalty = (
-            0.5 * self._fits[0].problem.alpha * sum(float(norms(it.w)[0]) ** 2 for it in iterates)
-        )
-        return self._joint.mean_loss(z) + penalty
-
-    def objective(self) -> float:
-        """Return the joint objective."""
-        return self._objective_at([fit.iterate for fit in self._fits])
-
-    @property
-    def w(self) -> np.ndarray:
-        """The coefficients, (n_classes, n_features)."""
-        return np.vstack([fit.w for fit in self._fits])
-
-    @property
-    def n_projections(self) -> int:
-        """The most projections in the sketch of a class."""
-        return max(fit.n_projections for fit in self._fits)
-
-    @property
-    def n_conjugate(self) -> int:
-        """The steps of conjugate gradients of all classes."""
-        return sum(fit.n_conjugate for fit in self._fits)
-
-    def trace(self) -> float:
-        """Return the largest of the traces of the Hessian of each class."""
-        return max(fit.trace() for fit in self._fits)
-
-    def solution(self) -> Solution:
-        """Return (index, features, w, b) of all inputs, in the units of X."""
-        of_each = [fit.solution() for fit in self._fits]
-        index, features, *_ = of_each[0]
-        return (
-            index,
-            features,
-            np.stack([w for *_, w, _ in of_each]),
-            np.array([b for *_, b in of_each]),
-        )
+        w, b = (combine(*(getattr(it, name) for it in past[0])) for name in ("w", "b"))
+        us = [it.u for it in past[0]]
+        u = None if any(u is None for u in us) else self.problem.vectors.map(combine, *us)
+        here, before = self.iterate, self.objective()
+        # computed anew, without the rounding of all steps before
+        self.move_to(Iterate.from_w(w, self.inputs.apply(w), b, u))
+        if not self.objective() < before:
+            self.iterate = here

@@ -154,14 +154,21 @@ class CoefficientsOnRows:
             H = self._hessian()
             self._factor.append(H[:0], H, all_of_them=True)
 
-    def refit(self) -> None:
+    def refit(self, most_steps: int = MAX_STEPS, share: float = 0.0) -> None:
         """Go to the best coefficients, by Newton's method; the Hessian is kept while the predicted
-        decrease shrinks fast."""
-        before, is_fresh = np.inf, False
-        for _ in range(MAX_STEPS):
+        decrease shrinks fast.
+
+        share : where it is not 0, end nearer by: before a step whose predicted decrease is below
+            this share of the first
+        """
+        before, first, is_fresh = np.inf, None, False
+        for _ in range(most_steps):
             d, e, predicted_decrease = self._newton_step()
-            enough = max(LAST_DECREASE * self.iterate.objective, self._negligible)
+            first = predicted_decrease if first is None else first
+            enough = max(LAST_DECREASE * self.iterate.objective, self._negligible, share * first)
             is_last = self._problem.loss.is_quadratic or not predicted_decrease > enough
+            if is_last and share:
+                return
             is_slow = predicted_decrease > SLOW_NEWTON * before
             falls = self._advance(d, e, is_last, is_slow)
             if is_last or (is_fresh and not falls):

@@ -7,7 +7,7 @@ minimising over one class at a time, sweep after sweep, comes to the optimum of 
 Convergence of a block coordinate descent method for nondifferentiable minimization, 2001). As a
 function of one class's margin the loss is the logistic one, shifted by what the others add up to
 (`OneClassMultinomial`): each class is fitted by the moves that an algorithm has for a single
-target. `BlockDescent` is the driver; an algorithm gives it a fit of each class, a `OneClassFit`.
+target. `JointFit` is the fit of all classes; an algorithm gives it a `OneClassFit` of each.
 
 Three things keep sweeps from creeping:
 
@@ -15,39 +15,39 @@ Three things keep sweeps from creeping:
   (`MultinomialProblem.best_intercepts`).
 - A function that is added to the margins of all classes changes no probability. Which one is best,
   the penalty decides alone, and sweeps would only creep towards it: algorithms take out what the
-  classes have in common (`nearest_median`, or the mean).
+  classes have in common (`take_out_medians`, or the mean).
 - A few sweeps are extrapolated (`Extrapolation`) or, with the l1 penalty, followed by a prox-Newton
   step for the coefficients of all classes together (`joint_l1_step`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from .._base.arrays import namespace, outputs_like
 from .._base.progress import check_not_ended
 from .._core.descent import largest_violation
-from ..losses.classification import Multinomial, OneClassMultinomial, log_sum_exp, softmax
+from ..losses.classification import OneClassMultinomial, log_sum_exp, softmax
 from .l1_quadratic import minimize
 from .problem import Problem, backtrack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from .._base.types import RowVector
-    from ..rows import Rows, RowVectors
+    from ..rows import Rows
     from .l1 import WorkingSet
 
 # The loss of one class as a function of its own margins.
 CLASS_VERSUS_REST = OneClassMultinomial()
-# Coefficients of all classes up to which their joint Hessian is made.
-MOST_JOINT_COEFFICIENTS = 4000
 # The share of the violation to which its quadratic model is minimised.
 SHARE = 0.01
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,49 +55,58 @@ class MultinomialProblem(Problem):
     """The loss of all classes together, without the penalty; y is -1 or +1, of shape (n_classes,
     n_rows), as margins are."""
 
-    @classmethod
-    def from_targets(
-        cls,
-        vectors: RowVectors,
-        targets: Sequence[np.ndarray],
-        weight: np.ndarray,
-        fit_intercept: bool,
-    ) -> Self:
-        """Make the problem of one target for each class, +1 in its rows and -1 in all others."""
-        return cls.from_arrays(
-            vectors, Multinomial(), np.stack(targets), weight, 0.0, fit_intercept
-        )
-
     def stack(self, zs: Sequence[RowVector]) -> RowVector:
         """Return the row vector of all classes, (n_classes, n_rows), of one for each class."""
         return self.vectors.map(
             lambda *zs: namespace(zs[0]).stack([namespace(z).reshape(z, (-1,)) for z in zs]), *zs
         )
 
-    def combine(self, shares: np.ndarray, fs: Sequence[RowVector]) -> RowVector:
-        """Return the sum of row vectors, each times its share."""
-        return self.vectors.map(
-            lambda *fs: sum(float(share) * f for share, f in zip(shares, fs, strict=True)), *fs
-        )
+    def in_turn(
+        self, z: RowVector, fits: Sequence[T], move: Callable[[T, RowVector], RowVector | None]
+    ) -> None:
+        """Let each class move in its turn, from margins z of all, in time O(n) each.
 
-    def combine_iterates(
-        self, shares: np.ndarray, iterates: Sequence[ClassIterate]
-    ) -> tuple[np.ndarray, float | np.ndarray, RowVector]:
-        """Return (w, b, f), the sum of iterates of one class, each times its share."""
-        w = sum(share * it.w for share, it in zip(shares, iterates, strict=True))
-        b = sum(share * it.b for share, it in zip(shares, iterates, strict=True))
-        return w, b, self.combine(shares, [it.f for it in iterates])
+        Kept are, for each row, the log of the sum of e^z over the classes behind each class, as
+        they were at the start of the sweep; the same over the classes whose turn is over, as they
+        have moved; and the margin of the row's own class. No class is ever taken out of a sum
+        again, in which all the others may have been lost to rounding.
 
-    def class_targets(self, z: RowVector, *shape: int) -> Iterator[RowVector]:
-        """Yield the target of the loss CLASS_VERSUS_REST of each class, the others being at margins
-        z.
-
-        shape : what comes before the rows in the shape of one class's margins
+        fits : the fit of each class
+        move : a function of the fit of a class and the target of the loss CLASS_VERSUS_REST, which
+            holds the margins of the others as they are by then; returns the margins of the class
+            as they are then, or None to end the sweep
         """
-        in_turn = ClassesInTurn(self, z)
-        for k in count():
-            yield in_turn.target(*shape)
-            in_turn.end_turn(self.vectors.output(z, k))
+
+        def behind(z):
+            xp, after = namespace(z), [z[-1, ...]]
+            for k in range(z.shape[0] - 2, 0, -1):
+                after.append(log_sum_exp(xp.stack([z[k, ...], after[-1]])))
+            return xp.stack(after[::-1])
+
+        def margin_of_own(z, y):
+            xp = namespace(z)
+            return xp.sum(xp.where(y > 0, z, xp.zeros_like(z)), axis=0)
+
+        def target(k, y, own, after, *before):
+            xp, is_k = namespace(own), y[k, ...] > 0
+            sums = [*before, *([after[k, ...]] if k < after.shape[0] else [])]
+            others = sums[0] if len(sums) == 1 else log_sum_exp(xp.stack(sums))
+            beyond = xp.where(is_k, xp.zeros_like(own), others - own)
+            return xp.stack([y[k, ...], others, beyond])
+
+        def moved(k, z, y, own, *before):
+            xp, z = namespace(own), namespace(own).reshape(z, (-1,))
+            before = log_sum_exp(xp.stack([*before, z])) if before else z
+            return xp.stack([xp.where(y[k, ...] > 0, z, own), before])
+
+        vectors, y, before = self.vectors, self.y, ()
+        after, own = vectors.map(behind, z), vectors.map(margin_of_own, z, y)
+        for k, fit in enumerate(fits):
+            z_k = move(fit, vectors.map(partial(target, k), y, own, after, *before))
+            if z_k is None:
+                return
+            both = vectors.map(partial(moved, k), z_k, y, own, *before)
+            own, before = vectors.output(both, 0), (vectors.output(both, 1),)
 
     def best_intercepts(self, f: RowVector, b: np.ndarray) -> np.ndarray:
         """Return the intercepts of all classes, of mean 0, that minimise the loss at fixed f,
@@ -131,15 +140,6 @@ class MultinomialProblem(Problem):
             b, (loss, slope, shares, curvature) = b + step, seen
         return b
 
-    def at_best_intercepts(
-        self, fs: Sequence[RowVector], b: np.ndarray
-    ) -> tuple[RowVector, np.ndarray, RowVector]:
-        """Return (f, b, z) of all classes at the best intercepts, starting from b; fs: the f of
-        each class."""
-        f = self.stack(fs)
-        b = self.best_intercepts(f, b)
-        return f, b, self.margins(f, b)
-
     def _expand_in_intercepts(self, f, b):
         """Return (the mean loss, its slopes in the intercepts, the mean probability of each class,
         its Hessian there)."""
@@ -167,155 +167,158 @@ class MultinomialProblem(Problem):
         )
 
 
-class ClassesInTurn:
-    """The sums over the margins of all classes but one, class after class of one sweep, in time
-    O(n) for each.
+class OneClassFit:
+    """The fit of one class while the margins of the others stay as they are: what the fit of a
+    single target needs beside its moves.
 
-    Kept are, for each row, the log of the sum of e^z over the classes behind each class, as they
-    were at the start of the sweep; the same over the classes whose turn is over, as they have
-    moved; and the margin of the row's own class. No class is ever taken out of a sum again, in
-    which all the others may have been lost to rounding.
+    problem : its problem, with the loss CLASS_VERSUS_REST
+    iterate : its coefficients w, its intercept b (a float, or an array of one), and f = Phi w
     """
 
-    def __init__(self, problem: MultinomialProblem, z: RowVector):
-        """z: the margins of all classes."""
+    problem: Any
+    iterate: Any
 
-        def behind(z):
-            xp, after = namespace(z), [z[-1, ...]]
-            for k in range(z.shape[0] - 2, 0, -1):
-                after.append(log_sum_exp(xp.stack([z[k, ...], after[-1]])))
-            return xp.stack(after[::-1])
-
-        def own(z, y):
-            xp = namespace(z)
-            return xp.sum(xp.where(y > 0, z, xp.zeros_like(z)), axis=0)
-
-        self._vectors, self._y, self._k = problem.vectors, problem.y, 0
-        self._after, self._own = self._vectors.map(behind, z), self._vectors.map(own, z, problem.y)
-        self._before = None
-
-    def target(self, *shape: int) -> RowVector:
-        """Return the target of the loss CLASS_VERSUS_REST of the class whose turn it is.
-
-        shape : what comes before the rows in the shape of its margins
-        """
-        k, has_before = self._k, self._before is not None
-
-        def answer(y, own, after, before):
-            xp, is_k = namespace(own), y[k, ...] > 0
-            sums = [before] * has_before + ([after[k, ...]] if k < after.shape[0] else [])
-            others = sums[0] if len(sums) == 1 else log_sum_exp(xp.stack(sums))
-            beyond = xp.where(is_k, xp.zeros_like(own), others - own)
-            return xp.reshape(xp.stack([y[k, ...], others, beyond]), (3, *shape, -1))
-
-        return self._vectors.map(
-            answer,
-            self._y,
-            self._own,
-            self._after,
-            self._own if self._before is None else self._before,
-        )
-
-    def end_turn(self, z: RowVector) -> None:
-        """Go on to the next class; z: the margins of the class whose turn it was, as they are
-        now."""
-        k, is_first = self._k, self._before is None
-
-        def moved(z, y, own, before):
-            xp, z = namespace(own), namespace(own).reshape(z, (-1,))
-            before = z if is_first else log_sum_exp(xp.stack([before, z]))
-            return xp.stack([xp.where(y[k, ...] > 0, z, own), before])
-
-        both = self._vectors.map(
-            moved, z, self._y, self._own, self._own if is_first else self._before
-        )
-        self._own, self._before = self._vectors.output(both, 0), self._vectors.output(both, 1)
-        self._k += 1
-
-
-class ClassIterate(Protocol):
-    """The iterate of one class: its coefficients, its intercept (a float, or an array of one), and
-    f = Phi w."""
-
-    w: np.ndarray
-    b: Any
-    f: RowVector
-
-
-class OneClassFit(Protocol):
-    """The fit of one class while the margins of the others stay as they are."""
-
-    @property
-    def iterate(self) -> ClassIterate:
-        """The iterate of the fit; the driver computes the margins f + b of the class from it."""
-        ...
-
-    def fix_other_classes(self, y: RowVector, b: Any = None) -> None:
-        """Fix the margins of the other classes: minimise the loss CLASS_VERSUS_REST, whose target y
-        holds them, from now on.
+    def fix_other_classes(self, y: RowVector, b: float | None = None) -> None:
+        """Minimise from now on against the margins of the others, which the target y of the loss
+        CLASS_VERSUS_REST holds.
 
         b : the intercept to go to; None: the best one
         """
-        ...
+        self.problem, at = replace(self.problem, loss=CLASS_VERSUS_REST, y=y), self.iterate
+        self.stand_at(self.problem.best_intercept(at.f, at.b) if b is None else b)
+
+    def stand_at(self, b: float) -> None:
+        """Go to an intercept, and compute anew what depends on the margins of the others."""
+        raise NotImplementedError
+
+    def penalty(self, w: np.ndarray) -> float:
+        """Return the penalty of coefficients of the present features; infinity where their signs
+        are not allowed."""
+        raise NotImplementedError
 
 
 F = TypeVar("F", bound=OneClassFit)
 
 
-class BlockDescent(Generic[F]):
-    """Block coordinate descent over the classes.
+class JointFit(Generic[F]):
+    """The fit of all classes together: block coordinate descent over the fits of the classes.
 
-    problem : MultinomialProblem
-    fits : sequence of OneClassFit
-        The fit of each class.
+    joint : the problem of all classes
+    fits : the fit of each class
+    stopped : whether the fit has ended before its time, and with it the present sweep
     """
 
-    problem: MultinomialProblem
+    joint: MultinomialProblem
     fits: Sequence[F]
+    stopped: bool = False
 
-    def __init__(self, problem: MultinomialProblem, fits: Sequence[F]):
-        self.problem, self.fits = problem, fits
+    def __init__(self, joint: MultinomialProblem, fits: Sequence[F]):
+        self.joint, self.fits, self._seen = joint, fits, None
+
+    def take_out_common(self) -> None:
+        """Take away what all classes have in common, where that lowers the penalty."""
 
     def margins(self) -> RowVector:
         """Return the margins of all classes, (n_classes, n_rows)."""
-        return self.problem.stack(
-            [self.problem.margins(fit.iterate.f, fit.iterate.b) for fit in self.fits]
-        )
+        if self._seen is None:
+            z = self.joint.stack([self._margins_of(fit) for fit in self.fits])
+            self._seen = z, self.joint.mean_loss(z)
+        return self._seen[0]
 
-    def sweep(
-        self, move: Callable[[F], object], is_stopped: Callable[[], bool] | None = None
-    ) -> bool:
+    def loss(self) -> float:
+        """Return the mean loss."""
+        self.margins()
+        return self._seen[1]
+
+    def objective(self) -> float:
+        """Return the joint objective: the loss, and the penalties of all classes."""
+        return self.loss() + sum(fit.penalty(fit.iterate.w) for fit in self.fits)
+
+    def _margins_of(self, fit):
+        return self.joint.margins(fit.iterate.f, fit.iterate.b)
+
+    def sweep(self, move: Callable[[F], object]) -> bool:
         """Let each class move in its turn against the others as they are by then; return whether
         any class moved.
 
-        To be followed by `settle`, if any did.
+        To be followed by `balance`, if any did.
 
         move : a function of the fit of a class, which returns True if it left that where it was
-        is_stopped : whether to end the sweep after the class that has just moved
         """
-        has_moved, in_turn = False, ClassesInTurn(self.problem, self.margins())
-        for fit in self.fits:
+        has_moved, start = False, self.margins()
+
+        def turn(fit, y):
+            nonlocal has_moved
             check_not_ended()
+            self._seen = None
             if has_moved:
-                fit.fix_other_classes(in_turn.target(*np.shape(fit.iterate.b)))
+                fit.fix_other_classes(y)
             has_moved |= not move(fit)
-            if is_stopped is not None and is_stopped():
-                break
-            in_turn.end_turn(self.problem.margins(fit.iterate.f, fit.iterate.b))
+            return None if self.stopped else self._margins_of(fit)
+
+        self.joint.in_turn(start, self.fits, turn)
         return has_moved
 
-    def settle(self) -> tuple[RowVector, np.ndarray, RowVector]:
-        """Go to the best intercepts of all classes, and give each class the margins of the others;
-        return (f, b, z) of all."""
-        iterates = [fit.iterate for fit in self.fits]
-        start, shape = np.concatenate([np.ravel(it.b) for it in iterates]), np.shape(iterates[0].b)
-        f, b, z = self.problem.at_best_intercepts([it.f for it in iterates], start)
-        for k, (fit, y) in enumerate(
-            zip(self.fits, self.problem.class_targets(z, *shape), strict=False)
-        ):
+    def balance(self) -> None:
+        """Take out what classes have in common, go to the best intercepts of all, and give each
+        class the margins of the others."""
+        self._seen = None
+        self.take_out_common()
+        b, z = self._best_intercepts([fit.iterate for fit in self.fits])
+
+        def turn(place, y):
+            k, fit = place
             check_not_ended()
-            fit.fix_other_classes(y, b[k : k + 1] if shape else float(b[k]))
-        return f, b, z
+            fit.fix_other_classes(y, float(b[k]))
+            return self.joint.vectors.output(z, k)
+
+        self.joint.in_turn(z, list(enumerate(self.fits)), turn)
+        self._seen = z, self.joint.mean_loss(z)
+
+    def _best_intercepts(self, iterates):
+        """Return (b, z) of all classes at the best intercepts, from the iterate of each class."""
+        f = self.joint.stack([it.f for it in iterates])
+        b = self.joint.best_intercepts(f, np.concatenate([np.ravel(it.b) for it in iterates]))
+        return b, self.joint.margins(f, b)
+
+    def descend(self, move: Callable[[F], object]) -> float:
+        """Sweep, and extrapolate sweeps, until one lowers the objective by a negligible share of
+        it; return by how much the last one lowered it where that never came, else 0."""
+        # The negligible share, and the most sweeps.
+        settled = 1e-7
+        most_sweeps = 100
+
+        extrapolation, fall = Extrapolation(), 0.0
+        for _ in range(most_sweeps):
+            before = self.objective()
+            self.sweep(move)
+            self.balance()
+            self._extrapolate(extrapolation)
+            fall = before - self.objective()
+            if not fall > settled * before or self.stopped:
+                return 0.0
+        return fall
+
+    def _extrapolate(self, extrapolation):
+        """Go where the last sweeps lead, if that is lower."""
+        combine, past = extrapolation.after_sweep([fit.iterate for fit in self.fits])
+        ends = [
+            replace(
+                of_class[-1],
+                w=combine(*(it.w for it in of_class)),
+                b=combine(*(it.b for it in of_class)),
+                f=self.joint.vectors.map(combine, *(it.f for it in of_class)),
+            )
+            for of_class in past
+        ]
+        if not ends:
+            return
+        _, z = self._best_intercepts(ends)
+        penalty = sum(fit.penalty(end.w) for fit, end in zip(self.fits, ends, strict=True))
+        if self.joint.mean_loss(z) + penalty < self.objective():
+            for fit, end in zip(self.fits, ends, strict=True):
+                fit.iterate = end
+            self.balance()
 
 
 class Extrapolation:
@@ -326,41 +329,42 @@ class Extrapolation:
     """
 
     def __init__(self):
-        self._key, self._sweeps = None, []
+        self._sweeps, self._sizes = [], None
 
     def after_sweep(
-        self, key: object, iterates: Sequence[ClassIterate]
-    ) -> tuple[np.ndarray, list[tuple[ClassIterate, ...]]] | None:
-        """Take the iterates after a sweep; each depth sweeps, return (shares, the last depth
-        iterates of each class).
+        self, iterates: Sequence[Any]
+    ) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
+        """Take the iterate of each class after a sweep; each depth sweeps, return (the combination,
+        a function of depth arrays; the last depth iterates of each class).
 
-        Else, or where the iterates do not move, return None. The shares add up to 1.
-
-        iterates : the iterate of the fit of each class
-        key : a sweep whose key differs from the last one is not extrapolated together with earlier
-            sweeps
+        Else, or where the iterates do not move, there are no iterates. Sweeps before one in which
+        terms have gone are forgotten.
         """
         # Sweeps that are extrapolated together.
         depth = 5
 
-        self._sweeps = self._sweeps if key == self._key else []
-        self._key = key
+        def combine(*xs):
+            return sum(share * x for share, x in zip(shares, xs, strict=True))
+
+        sizes, shares = [np.size(it.w) for it in iterates], []
+        self._sweeps = self._sweeps if sizes == self._sizes else []
+        self._sizes = sizes
         self._sweeps.append((np.concatenate([np.append(it.w, it.b) for it in iterates]), iterates))
         if len(self._sweeps) <= depth:
-            return None
-        ws, of_sweeps = zip(*self._sweeps, strict=True)
+            return combine, []
+        places, sweeps = zip(*self._sweeps, strict=True)
         self._sweeps = []
-        moves = np.diff(np.stack(ws), axis=0)
+        moves = np.diff(np.stack(places), axis=0)
         products = moves @ moves.T
         trace = np.trace(products)
         if not 0 < trace < np.inf:
-            return None
+            return combine, []
         c = np.linalg.solve(products / trace + 1e-12 * np.eye(depth), np.ones(depth))
-        return c / c.sum(), list(zip(*of_sweeps[1:], strict=True))
+        shares += (c / c.sum()).tolist()
+        return combine, list(zip(*sweeps[1:], strict=True))
 
 
-# --- what classes have in common, under the l1 penalty
-# ------------------------------------------------------------------------
+# Under the l1 penalty
 
 
 def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
@@ -368,7 +372,7 @@ def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
     classes.
 
     No probability changes, and the penalty falls. The working sets are moved by `WorkingSet.put`,
-    to be followed by `BlockDescent.settle`.
+    to be followed by `JointFit.balance`.
     """
     index, places = shared_features([A.index for A in sets])
     if len(index) == 0:
@@ -387,15 +391,8 @@ def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
 def shared_features(indices: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return (the indices of features that all classes have, their places among the features of
     each class)."""
-    every = indices[0]
-    for index in indices[1:]:
-        every = np.intersect1d(every, index)
-    orders = [np.argsort(index) for index in indices]
-    places = [
-        order[np.searchsorted(index, every, sorter=order)]
-        for index, order in zip(indices, orders, strict=True)
-    ]
-    return every, places
+    every = reduce(np.intersect1d, indices)
+    return every, [np.intersect1d(index, every, return_indices=True)[1] for index in indices]
 
 
 def nearest_median(w: np.ndarray) -> np.ndarray:
@@ -408,44 +405,36 @@ def nearest_median(w: np.ndarray) -> np.ndarray:
     return np.clip(0.0, w[(n - 1) // 2], w[n // 2])
 
 
-# --- a step for the coefficients of all classes together, under the l1 penalty
-# ------------------------------------------------
-
-
 def joint_l1_step(
     rows: Rows, problem: MultinomialProblem, sets: Sequence[WorkingSet], z: RowVector, alpha: float
-) -> list[tuple[np.ndarray, float, RowVector]] | None:
-    """Return (w, b, f) of each class after a prox-Newton step of all classes together; None where
-    none lowers the objective.
+) -> bool:
+    """Make a prox-Newton step of all classes together; return whether one lowers the objective.
 
-    For where classes are coupled so much that sweeps creep.
+    For where classes are coupled so much that sweeps creep. The working sets are moved by
+    `WorkingSet.put`, to be followed by `JointFit.balance`.
 
     sets : the working set of each class, with its slopes g at the margins z of all
     """
     w, g = (np.concatenate([getattr(A, name) for A in sets]) for name in ("w", "g"))
-    starts = np.cumsum([len(A) for A in sets])[:-1]
+    starts, along = np.cumsum([len(A) for A in sets])[:-1], problem.vectors.along
     H, slope_b = _joint_quadratic_model(rows, problem, sets, z)
     accuracy = SHARE * largest_violation(w, g, alpha)
     d = minimize(H, g, w, alpha, accuracy, effort=sets[0].effort) - w
     if not np.isfinite(d).all():
-        return None
-    d, d_b = np.split(d, starts), slope_b @ d
-    d_f = [A.apply(step) for A, step in zip(sets, d, strict=True)]
+        return False
+    d_b, of_each = slope_b @ d, np.split(d, starts)
+    d_f = [A.apply(step) for A, step in zip(sets, of_each, strict=True)]
     d_z = problem.margins(problem.stack(d_f), d_b)
-    start = problem.mean_loss(z) + alpha * sum(np.abs(A.w).sum() for A in sets)
-    along = problem.vectors.along
 
     def objective_at(t):
-        penalty = sum(np.abs(A.w + t * step).sum() for A, step in zip(sets, d, strict=True))
-        return problem.mean_loss(along(z, t, d_z)) + alpha * penalty
+        return problem.mean_loss(along(z, t, d_z)) + alpha * np.abs(w + t * d).sum()
 
+    start = objective_at(0.0)
     t, objective = backtrack(objective_at, lambda objective, t: objective < start)
-    if objective is None:
-        return None
-    return [
-        (A.w + t * step, float(A.b + t * e), along(A.f, t, change))
-        for A, step, change, e in zip(sets, d, d_f, d_b, strict=True)
-    ]
+    if objective is not None:
+        for A, step, e, change in zip(sets, of_each, d_b, d_f, strict=True):
+            A.put(A.w + t * step, float(A.b + t * e), along(A.f, t, change))
+    return objective is not None
 
 
 def _joint_quadratic_model(rows, problem, sets, z):
@@ -454,42 +443,28 @@ def _joint_quadratic_model(rows, problem, sets, z):
     # The damping of that Hessian, as a share of its largest diagonal entry.
     damping = 1e-12
 
-    n, k = sum(map(len, sets)), len(sets)
+    def row_weights(i, z, s):
+        """Return s / n times row i of diag(p) - p p', the Hessian of the loss in the margins."""
+        xp, p = namespace(z), softmax(z)
+        own = [p[i, ...] if j == i else xp.zeros_like(p[i, ...]) for j in range(p.shape[0])]
+        return (xp.stack(own) - p[i, ...] * p) * (s / problem_rows)
+
+    n, k, vectors, problem_rows = sum(map(len, sets)), len(sets), problem.vectors, problem.n_rows
     ends = np.cumsum([0, *map(len, sets)])
     places = [slice(*ends[i : i + 2]) for i in range(k)]
     H, M, T = np.zeros((n, n)), np.zeros((n, k)), np.zeros((k, k))
     for i, A in enumerate(sets):
-        h = _joint_row_weights(problem, z, i)
-        M[places[i]], T[i] = rows.correlate(A.features, h).T, problem.vectors.total(h)
+        h = vectors.map(partial(row_weights, i), z, problem.weight)
+        M[places[i]], T[i] = rows.correlate(A.features, h).T, vectors.total(h)
         for j in range(i, k):
             sign = 1.0 if i == j else -1.0
-            cross = rows.gram(
-                A.features,
-                sets[j].features,
-                problem.vectors.scaled(problem.vectors.output(h, j), sign),
-            )
-            H[places[i], places[j]], H[places[j], places[i]] = sign * cross, sign * cross.T
+            weights = vectors.scaled(vectors.output(h, j), sign)
+            cross = sign * rows.gram(A.features, sets[j].features, weights)
+            H[places[i], places[j]], H[places[j], places[i]] = cross, cross.T
     sets[0].effort.add(rows.n_rows * n * n / 2)
-    slope_b = (
-        -np.linalg.pinv(T, rcond=1e-13, hermitian=True) @ M.T
-        if problem.fit_intercept
-        else np.zeros((k, n))
-    )
+    slope_b = np.zeros((k, n))
+    if problem.fit_intercept:
+        slope_b = -np.linalg.pinv(T, rcond=1e-13, hermitian=True) @ M.T
     H += M @ slope_b
     H.flat[:: n + 1] += damping * H.diagonal().max(initial=0.0)
     return H, slope_b
-
-
-def _joint_row_weights(problem, z, i):
-    """Return s / n times row i of diag(p) - p p', the Hessian of the loss in the margins; a row
-    vector for each class."""
-    n = problem.n_rows
-
-    def answer(z, s):
-        xp, p = namespace(z), softmax(z)
-        own = xp.stack(
-            [p[i, ...] if j == i else xp.zeros_like(p[i, ...]) for j in range(p.shape[0])]
-        )
-        return (own - p[i, ...] * p) * (s / n)
-
-    return problem.vectors.map(answer, z, problem.weight)

@@ -45,11 +45,15 @@ def at_coefficients(rng, w, b, fit_intercept=True):
     and intercepts b."""
     X, label, s, targets = classes(rng)
     rows, effort = as_rows(X), Effort(np.inf)
-    rivals = MultinomialProblem.from_targets(rows.vectors, targets, s, fit_intercept)
+    rivals = MultinomialProblem.from_arrays(
+        rows.vectors, Multinomial(), np.stack(targets), s, 0.0, fit_intercept
+    )
     b = rivals.best_intercepts(w @ X.T, b)
     z = w @ X.T + b[:, None]
     v, sets = rivals.dual_point(z), []
-    for k, y_k in zip(range(3), rivals.class_targets(z), strict=False):
+    targets = []
+    rivals.in_turn(z, range(3), lambda k, y_k: targets.append(y_k) or z[k])
+    for k, y_k in enumerate(targets):
         used = np.flatnonzero(w[k]) if w[k].any() else np.arange(D)
         A = WorkingSet(
             rows,
@@ -78,15 +82,15 @@ def test_joint_steps_come_to_the_minimum(scale, fit_intercept):
 
     before = objective(w, b)
     for _ in range(25):
-        moved = joint_l1_step(rows, rivals, sets, z, ALPHA)
-        if moved is None:
+        if not joint_l1_step(rows, rivals, sets, z, ALPHA):
             break
-        w, b = np.array([of[0] for of in moved]), np.array([of[1] for of in moved])
-        for A, (w_k, b_k, f) in zip(sets, moved, strict=True):
-            np.testing.assert_allclose(f, X @ w_k, atol=1e-10)
-            A.put(w_k, b_k, f)
+        w, b = np.array([A.w for A in sets]), np.array([A.b for A in sets])
+        for A in sets:
+            np.testing.assert_allclose(A.f, X @ A.w, atol=1e-10)
         assert objective(w, b) <= before + 1e-15
-        _, b, z = rivals.at_best_intercepts([A.f for A in sets], b)
+        f = np.stack([A.f for A in sets])
+        b = rivals.best_intercepts(f, b)
+        z = f + b[:, None]
         before, v = objective(w, b), rivals.dual_point(z)
         for k, A in enumerate(sets):
             A.g, A.b = X.T @ v[k], b[k]
@@ -130,7 +134,7 @@ def test_the_hessian_of_all_classes(fit_intercept):
 def test_no_step_from_the_minimum():
     rng = np.random.default_rng(0)
     _, _, _, rows, rivals, sets, z = at_coefficients(rng, np.zeros((3, D)), np.zeros(3), False)
-    assert joint_l1_step(rows, rivals, sets, z, 10.0) is None
+    assert not joint_l1_step(rows, rivals, sets, z, 10.0)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -159,7 +163,7 @@ def test_greedy_coefficients_of_all_classes_are_optimal(fit_intercept):
     assert abs(off.sum(axis=1)).max() <= 1e-6 or not fit_intercept
     np.testing.assert_allclose(w.sum(axis=0), 0, atol=1e-9)
     assert fit.iterate.objective == pytest.approx(loss(z, label, s) + alpha * (w**2).sum() / 2)
-    for each, w_k in zip(fit._classes.fits, w, strict=True):
+    for each, w_k in zip(fit.fits, w, strict=True):
         here = each.iterate
         np.testing.assert_allclose(
             here.f, U @ here.w if here.w.ndim == 1 else here.w @ U.T, atol=1e-9

@@ -1,8 +1,6 @@
 """Problems on a working set of features, and the Gram matrices and values kept of these features,
 against plain NumPy."""
 
-from itertools import islice
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +19,6 @@ from sparserf.solvers.active import ActiveFeatures, Support, bordered
 from sparserf.solvers.effort import Effort
 from sparserf.solvers.l1 import CurvatureWeights, L1Problem, WorkingSet, solve
 from sparserf.solvers.multinomial import (
-    ClassesInTurn,
     Extrapolation,
     MultinomialProblem,
     nearest_median,
@@ -152,6 +149,13 @@ def test_the_duality_gap_of_an_l1_problem_is_primal_less_dual(rng):
 # Multinomial problems
 
 
+def multinomial_problem(vectors, targets, s, fit_intercept):
+    """Return the problem of all classes."""
+    return MultinomialProblem.from_arrays(
+        vectors, LOSSES["multinomial"], np.stack(targets), s, 0.0, fit_intercept
+    )
+
+
 def signs_of(label, n_classes):
     """Return the target of each class: 1 where a row is of it, else -1."""
     return [np.where(label == k, 1.0, -1.0) for k in range(n_classes)]
@@ -172,8 +176,10 @@ def test_bounds_of_the_multinomial_loss_in_one_class():
 )
 def test_a_class_against_the_others_has_the_same_loss(z, label, k):
     loss, against, y = LOSSES["multinomial"], OneClassMultinomial(), np.stack(signs_of(label, 3))
-    rivals = MultinomialProblem.from_targets(HostVectors(5), list(y), np.ones(5), True)
-    y_k = next(islice(rivals.class_targets(z), k, None))
+    rivals = multinomial_problem(HostVectors(5), list(y), np.ones(5), True)
+    targets = []
+    rivals.in_turn(z, range(3), lambda k, y_k: targets.append(y_k) or z[k])
+    y_k = targets[k]
     np.testing.assert_allclose(
         against.value(z[k], y_k), loss.value(z, y).sum(axis=0), rtol=1e-10, atol=1e-10
     )
@@ -193,15 +199,17 @@ def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(mo
     monkeypatch.setattr(multinomial, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
     z = 3 * np.random.default_rng(0).normal(size=(7, 20))
     z[2] += 1e3  # the other classes vanish beside this one
-    rivals = MultinomialProblem.from_targets(
-        HostVectors(20), signs_of(np.arange(20) % 7, 7), np.ones(20), True
-    )
-    moved, turns = z.copy(), ClassesInTurn(rivals, z)
-    for k in range(7):
-        (_, others, _) = turns.target()
+    rivals = multinomial_problem(HostVectors(20), signs_of(np.arange(20) % 7, 7), np.ones(20), True)
+    moved = z.copy()
+
+    def move(k, target):
+        (_, others, _) = target
         np.testing.assert_allclose(others, log_sum_exp(np.delete(moved, k, axis=0)), rtol=1e-12)
         moved[k] -= 5
-        turns.end_turn(moved[k])
+        return moved[k]
+
+    rivals.in_turn(z, range(7), move)
+    np.testing.assert_array_equal(moved, z - 5)
     assert max(seen) == 2 and len(seen) <= 3 * 7
 
 
@@ -211,7 +219,7 @@ def test_what_is_common_is_the_median_nearest_to_zero():
 
 
 def test_classes_without_intercepts_have_zeros(rng):
-    rivals = MultinomialProblem.from_targets(
+    rivals = multinomial_problem(
         HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False
     )
     np.testing.assert_array_equal(
@@ -228,9 +236,7 @@ def test_intercepts_of_all_classes_meet_their_shares_from_any_start(scale, seed)
         scale * rng.normal(size=(3, 40)),
         rng.uniform(0.5, 1.5, 40),
     )
-    rivals = MultinomialProblem.from_targets(
-        HostVectors(40), signs_of(label, 3), s / s.mean(), True
-    )
+    rivals = multinomial_problem(HostVectors(40), signs_of(label, 3), s / s.mean(), True)
     b = rivals.best_intercepts(f, scale * rng.normal(size=3))
     off = (
         rivals.weight * (softmax(f + b[:, None], axis=0) - (np.arange(3)[:, None] == label))
@@ -262,27 +268,26 @@ def test_extrapolation_finds_the_limit_of_linear_sweeps(rng):
     T, c = np.diag([0.9, 0.7, -0.5, 0.2]), rng.normal(size=4)
     w, extrapolation = rng.normal(size=4), Extrapolation()
     for k in range(6):
-        found = extrapolation.after_sweep("key", [Iterate(w[:3], w[3], k, 0.0)])
-        assert (found is None) == (k < 5)
+        combine, past = extrapolation.after_sweep([Iterate(w[:3], w[3], k, 0.0)])
+        assert (not past) == (k < 5)
         w = T @ w + c
-    shares, (last,) = found
-    assert shares.sum() == pytest.approx(1)
+    (last,) = past
+    assert combine(*np.ones(5)) == pytest.approx(1)
     assert [it.f for it in last] == [1, 2, 3, 4, 5]
-    ws = np.stack([np.append(it.w, it.b) for it in last])
-    np.testing.assert_allclose(shares @ ws, np.linalg.solve(np.eye(4) - T, c), rtol=1e-4)
+    ws = [np.append(it.w, it.b) for it in last]
+    np.testing.assert_allclose(combine(*ws), np.linalg.solve(np.eye(4) - T, c), rtol=1e-4)
 
 
-def test_extrapolation_restarts_with_another_key_and_where_nothing_moves(rng):
-    extrapolation = Extrapolation()
-    found = [
-        extrapolation.after_sweep(k // 4, [Iterate(rng.normal(size=3), 0.0, k, 0.0)])
-        for k in range(8)
-    ]
-    assert found == [None] * 8
-    extrapolation, same = Extrapolation(), [Iterate(np.ones(3), 0.0, None, 0.0)]
-    assert [extrapolation.after_sweep(0, same) for _ in range(6)] == [None] * 6
+def test_extrapolation_restarts_where_terms_have_gone_and_where_nothing_moves(rng):
+    def found(extrapolation, *w):
+        return [extrapolation.after_sweep([Iterate(each, 0.0, None, 0.0)])[1] for each in w]
+
+    fewer = [rng.normal(size=3 - k // 4) for k in range(8)]
+    assert found(Extrapolation(), *fewer) == [[]] * 8
+    extrapolation, same = Extrapolation(), [np.ones(3)] * 6
+    assert found(extrapolation, *same) == [[]] * 6
     # earlier iterates are forgotten
-    assert [extrapolation.after_sweep(0, same) for _ in range(5)] == [None] * 5
+    assert found(extrapolation, *same[1:]) == [[]] * 5
 
 
 # Features in use and their Gram matrices

@@ -119,7 +119,7 @@ def with_best_intercept(model: SparseModel, task: Task) -> SparseModel:
         rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)).astype(np.float64)
     )
     if task.is_joint:
-        joint = MultinomialProblem.from_targets(rows.vectors, task.targets, task.weight, True)
+        joint = task.problem(MultinomialProblem, np.stack(task.targets), 0.0, True)
         return replace(model, intercept=joint.best_intercepts(f, model.intercept))
     best = []
     for k, (y, b) in enumerate(

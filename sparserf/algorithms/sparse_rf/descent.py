@@ -138,6 +138,7 @@ class BaseL1Fit(ABC):
     A: Any
     alpha: float
     gap: float
+    _draws: Any = None
 
     def __init__(self, dictionary: Dictionary, rules: BatchRules, tol: float, progress: Progress):
         """Take the fields that both fits have; a subclass makes the others, and then calls
@@ -151,9 +152,22 @@ class BaseL1Fit(ABC):
         self.progress.restart()
         # Which batches were drawn, and the number of the last.
         self._drawn, self._last_drawn = np.zeros(self.dictionary.n_batches, bool), -1
-        # For the present draws: how many rounds in a row have lowered nothing, and the lowest
-        # objective and gap.
-        self._draws, self._n_idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
+        self._turn_to(None)
+
+    def _turn_to(self, draws):
+        """Begin to count, where these are other draws, how many rounds in a row have lowered
+        nothing."""
+        if draws is not self._draws or draws is None:
+            self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
+
+    def _has_idled(self, objective, gap, rounding):
+        """Return whether IDLE_ROUNDS rounds in a row have lowered neither the objective, by more
+        than rounding, nor the gap."""
+        self._n_idle += 1
+        if objective < self._lowest - rounding or gap < 0.9 * self._least_gap:
+            self._lowest, self._least_gap = min(objective, self._lowest), min(gap, self._least_gap)
+            self._n_idle = 0
+        return self._n_idle >= IDLE_ROUNDS
 
     @abstractmethod
     def end_by(self, deadline: float) -> None:
@@ -576,14 +590,8 @@ class L1Fit(BaseL1Fit):
     def is_idle(self, draws: Draws, objective: float) -> bool:
         """Return whether IDLE_ROUNDS rounds in a row over these draws have lowered neither the
         objective nor the gap."""
-        if draws is not self._draws:
-            self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
-        fell = objective < self._lowest - 1e-3 * self.gap or self.gap < 0.9 * self._least_gap
-        if fell:
-            self._lowest = min(objective, self._lowest)
-            self._least_gap = min(self.gap, self._least_gap)
-        self._n_idle = 0 if fell else self._n_idle + 1
-        return self._n_idle >= IDLE_ROUNDS
+        self._turn_to(draws)
+        return self._has_idled(objective, self.gap, 1e-3 * self.gap)
 
     def stop(self) -> None:
         """End the fit: no more moves are made."""
