@@ -96,7 +96,6 @@ SelectingLoss: TypeAlias = Literal[
     "squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic"
 ]
 JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
-SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
 LossLike: TypeAlias = "JointLoss | Loss"
 LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
 

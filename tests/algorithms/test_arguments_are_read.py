@@ -18,11 +18,6 @@ Y = X[:, 0]
 MODEL = srf.mfga(X, Y, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-3)
 
 
-def classifier(function):
-    """Return a function of the labels whether y is above 0."""
-    return lambda X, y, **how: function(X, y > 0, **how)
-
-
 # Each function, with what it needs beside X and y.
 FUNCTIONS = {
     srf.harfe: (srf.harfe, {}),
@@ -38,17 +33,6 @@ FUNCTIONS = {
         {"teacher": lambda X: X[:, 0]},
     ),
     srf.prune: (lambda X, y, **how: srf.prune(how.pop("model"), X, **how), {"model": MODEL}),
-    srf.baselines.kernel_ridge: (srf.baselines.kernel_ridge, {}),
-    srf.baselines.kernel_svm: (classifier(srf.baselines.kernel_svm), {}),
-    srf.baselines.boosting: (classifier(srf.baselines.boosting), {"alpha": 0.1, "n_terms": 2}),
-    srf.baselines.random_projection: (
-        srf.baselines.random_projection,
-        {"alpha": 0.1, "n_projections": 2},
-    ),
-    srf.baselines.rks: (srf.baselines.rks, {}),
-    srf.baselines.eerf: (srf.baselines.eerf, {"n_nonzero_coefs": 2}),
-    srf.baselines.lkrf: (srf.baselines.lkrf, {"n_nonzero_coefs": 2}),
-    srf.baselines.srfe: (srf.baselines.srfe, {"eta": 0.1}),
 }
 
 
@@ -75,10 +59,9 @@ def test_what_is_given_as_it_is_left_out_changes_nothing():
 
 @pytest.mark.slow
 def test_internal_lists_of_parameters_are_short():
-    public = {*srf.__all__, *srf.baselines.__all__}
     for path in Path(srf.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and node.name not in public:
+            if isinstance(node, ast.FunctionDef) and node.name not in srf.__all__:
                 names = [
                     each.arg
                     for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)

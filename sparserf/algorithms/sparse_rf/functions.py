@@ -18,7 +18,6 @@ from ..._base.deadline import limits_time
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
-from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..dependent_rows import warn_of_dependent_rows
 from ..task import Task, model_in_time, partial_fits_on_error
@@ -390,8 +389,6 @@ def read_task(
         X,
         y,
         options,
-        losses=JOINTLY,
-        several_outputs="apart",
         has_ranks=is_searched,
         has_intervals=is_searched,
         start=given,
