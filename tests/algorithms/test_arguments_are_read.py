@@ -2,7 +2,7 @@
 
 import ast
 from functools import partial
-from inspect import signature
+from inspect import isfunction, signature
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,8 @@ X = np.random.default_rng(0).standard_normal((40, 3))
 Y = X[:, 0]
 MODEL = srf.mfga(X, Y, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-3)
 
+
+RULES = srf.sparse_rf(X, Y > 0, features=srf.Rules(), loss="logistic", alpha=0.05, rng=0)
 
 # Each function, with what it needs beside X and y.
 FUNCTIONS = {
@@ -33,7 +35,18 @@ FUNCTIONS = {
         {"teacher": lambda X: X[:, 0]},
     ),
     srf.prune: (lambda X, y, **how: srf.prune(how.pop("model"), X, **how), {"model": MODEL}),
+    srf.points: (lambda X, y, **how: srf.points(how.pop("model"), X, **how), {"model": RULES}),
 }
+
+
+def test_no_function_is_left_out():
+    public = [getattr(srf, name) for name in srf.__all__]
+    fits = {
+        thing
+        for thing in public
+        if isfunction(thing) and thing.__module__.startswith("sparserf.algorithms")
+    }
+    assert fits == set(FUNCTIONS)
 
 
 @pytest.mark.every_case
