@@ -14,7 +14,7 @@ else:
 
 # for type checkers and readers; at run time each name is imported when it is first asked for
 if TYPE_CHECKING:
-    from . import baselines, losses, plot
+    from . import losses, plot
     from . import sklearn as sklearn
     from ._base.calls import IndexWarning
     from ._base.versions import show_versions
@@ -73,7 +73,7 @@ _NAMES = {
     "validation.conformal": ("Intervals", "intervals"),
     "validation.cross_validation": ("CrossValidation", "cross_validate"),
 }
-_MODULES = "baselines", "losses", "plot", "sklearn"
+_MODULES = "losses", "plot", "sklearn"
 
 __all__ = [
     "BlockError",
@@ -97,7 +97,6 @@ __all__ = [
     "Sums",
     "Taylor",
     "TimeLimitWarning",
-    "baselines",
     "calibrated",
     "cross_validate",
     "distill",

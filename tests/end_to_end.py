@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 import sparserf as srf
-from sparserf import baselines
 from sparserf import sklearn as estimators
 
 N = 150
@@ -54,9 +53,6 @@ SQUARED = {
     "harfe_path": partial(srf.harfe_path, n_nonzero_coefs=[2, 4], n_components=50, rng=0),
     "mfga_path": partial(srf.mfga_path, n_nonzero_coefs=3, rng=0),
     "drp_path": partial(srf.drp_path, alphas=[0.1, 0.01], rng=0),
-    "rks": partial(baselines.rks, n_components=40, rng=0),
-    "kernel_ridge": baselines.kernel_ridge,
-    "srfe": partial(baselines.srfe, n_components=40, rng=0),
 }
 
 

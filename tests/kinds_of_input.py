@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf import baselines
 
 N, D = 24, 3
 RNG = np.random.default_rng(0)
@@ -51,30 +50,12 @@ FITS = {
         srf.drp, alpha=0.01, n_projections=50, accelerate=False, n_iter=20, rng=0
     ),
     "drp_path": fitting(srf.drp_path, alphas=[0.1, 0.01], rng=0),
-    "rks": fitting(baselines.rks, **SMALL),
-    "eerf": fitting(baselines.eerf, n_nonzero_coefs=4, **SMALL),
-    "lkrf": fitting(baselines.lkrf, n_nonzero_coefs=4, selection="sample", **SMALL),
-    "boosting": fitting(baselines.boosting, alpha=0.01, n_terms=3, loss="squared"),
-    "boosting exact": fitting(
-        baselines.boosting, alpha=0.01, n_terms=3, loss="squared", offset="exact"
-    ),
-    "kernel_ridge": fitting(baselines.kernel_ridge),
-    "kernel_svm": fitting(baselines.kernel_svm),
-    "random_projection": fitting(baselines.random_projection, alpha=0.01, n_projections=2, rng=0),
-    "srfe": fitting(baselines.srfe, n_components=40, rng=0),
 }
-REGRESSORS = [name for name in FITS if name != "kernel_svm"]
-CLASSIFIERS = [name for name in FITS if name not in ("kernel_ridge", "srfe")]
 
 
 def parameters(name):
     """Return the parameters of a function of FITS."""
     return inspect.signature(FITS[name].function).parameters
-
-
-def target_of(name):
-    """Return a target that a function takes without further options."""
-    return Y if name in REGRESSORS else LABELS
 
 
 def refused(name, function, *given, **options):
@@ -100,12 +81,9 @@ def check_finite(model, X):
     """Check that a model, and all that it answers for X, are finite numbers, and return the
     model."""
     answers = [model.coef, model.intercept, model.decision_function(X)]
-    if isinstance(model, srf.SparseModel):
-        told = model.info.dual_gap, model.info.alpha, model.info.validation_loss
-        answers += [each for each in told if each is not None]
-        answers += [model.info.objective, model.input_usage()]
-    else:
-        answers += [model.objective, model.dual_gap]
+    told = model.info.dual_gap, model.info.alpha, model.info.validation_loss
+    answers += [each for each in told if each is not None]
+    answers += [model.info.objective, model.input_usage()]
     answers += [model.predict_proba(X)] if model.loss == "logistic" else []
     answers += [model.predict(X)] if model.classes is None else []
     assert all(np.isfinite(answer).all() for answer in answers)
@@ -560,16 +538,12 @@ BAD_OPTIONS = {
     "alpha_min_ratio": [*POSITIVE, 1.0000001, 2, 1e300],
     "tol": [bad for bad in POSITIVE if bad is not None],
     "time_limit": [bad for bad in POSITIVE if bad is not None],
-    "eta": POSITIVE,
-    "rho": [bad for bad in POSITIVE if bad is not None],
     "gamma": [bad for bad in POSITIVE if bad is not None] + ["median", "KNN", b"knn"],
     "validation": [*(bad for bad in POSITIVE if bad is not None), 1, 1.5],
     "n_components": COUNT,
     "n_nonzero_coefs": [bad for bad in COUNT if not isinstance(bad, (list, np.ndarray))],
     "n_projections": COUNT,
-    "n_terms": [*COUNT, None],
     "max_terms": COUNT,
-    "max_rows": [*COUNT, None, N - 1],
     "batch_size": COUNT,
     "max_iter": COUNT,
     "workers": [*(bad for bad in COUNT if type(bad) is not int), 0, -2, None, np.ones(2, int)],
@@ -586,8 +560,7 @@ BAD_OPTIONS = {
         b"squared",
         np.array("squared"),
     ],
-    "kernel": ["", "rbf", None, 1, ["gaussian"], b"gaussian"],
-    "offset": ["", "Exact", 1, ["exact"], *BAD_OFFSETS.values()],  # of `boosting` a choice
+    "offset": BAD_OFFSETS.values(),
     "projection": ["", "normal", None, 1, ["auto"]],
     "features": [
         "",

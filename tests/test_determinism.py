@@ -172,21 +172,15 @@ OTHERS = {
         X, y, alpha=0.01, n_components=400, monotone=[1, 0, 0, 0], rng=0, **how
     ),
     "rules": partial(srf.sparse_rf, features=srf.Rules(), alpha=0.01, n_components=200, rng=0),
-    "rks": partial(srf.baselines.rks, features=WAVES, loss="squared_hinge"),
-    "eerf": partial(srf.baselines.eerf, features=WAVES, n_nonzero_coefs=20),
-    "kernel_ridge": partial(srf.baselines.kernel_ridge, gamma=1.0),
-    "kernel_svm": partial(srf.baselines.kernel_svm, kernel="perceptron"),
-    "boosting": partial(srf.baselines.boosting, alpha=0.02, n_terms=10, offset="exact"),
 }
-OF_LABELS = "mfga logistic", "drp logistic", "rks", "kernel_svm", "boosting"
+OF_LABELS = "mfga logistic", "drp logistic"
 
 
 @ignore_convergence
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("kind", ["dense", "csr"])
-def test_workers_do_not_matter_to_other_functions(name, kind, cut_rows, monkeypatch):
+def test_workers_do_not_matter_to_other_functions(name, kind, cut_rows):
     cut_rows(2**9)
-    monkeypatch.setattr("sparserf.baselines.kernel_machines.BLOCK_ENTRIES", 2**10)
     X, y = data(kind)
     X, y = X[:400], y[:400]
     y = y > 0 if name in OF_LABELS else y
@@ -215,7 +209,6 @@ OF_FEATURES = {
     "harfe": lambda X, y: srf.harfe(
         X, y, order=2, n_components=200, n_nonzero_coefs=20, alpha=1e-4, rng=0
     ),
-    "kernel_ridge": lambda X, y: srf.baselines.kernel_ridge(X[:200], y[:200], alpha=0.01),
 }
 OF_INPUTS = {
     "linear": lambda X, y: srf.sparse_rf(
@@ -224,9 +217,6 @@ OF_INPUTS = {
     "auto": lambda X, y: srf.sparse_rf(X[:120], y[:120], rng=0),
     "mfga": lambda X, y: srf.mfga(X, y, n_nonzero_coefs=8, alpha=1e-3, rng=0),
     "drp": lambda X, y: srf.drp(X, np.sign(y), alpha=1e-3, loss="logistic", rng=0),
-    "random_projection": lambda X, y: srf.baselines.random_projection(
-        X, y, n_projections=3, alpha=0.01, rng=0
-    ),
 }
 
 

@@ -2,6 +2,7 @@
 gives a finite model."""
 
 from functools import cache
+from itertools import product
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -21,7 +22,6 @@ from .kinds_of_input import (
     BAD_X,
     BROKEN,
     CLASSES,
-    CLASSIFIERS,
     COUNT,
     EXTREME_X,
     FEW_ROWS,
@@ -32,7 +32,6 @@ from .kinds_of_input import (
     MISSING,
     NO_ROWS,
     OTHER_SET,
-    REGRESSORS,
     SEEDS,
     SMALL,
     TARGETS,
@@ -44,7 +43,6 @@ from .kinds_of_input import (
     leaks,
     parameters,
     refused,
-    target_of,
 )
 
 matplotlib.use("Agg")
@@ -91,14 +89,13 @@ def calls(function, bad, *given, **options):
 @pytest.mark.every_case
 @pytest.mark.parametrize("name", FITS)
 def test_x_that_is_wrong(name):
-    assert not leaks("X", calls(FITS[name], WRONG_X | NO_ROWS, None, target_of(name)))
-    raises = {"missing": "raise"} if "missing" in parameters(name) else {}
-    assert not leaks("X", calls(FITS[name], MISSING, None, target_of(name), **raises))
+    assert not leaks("X", calls(FITS[name], WRONG_X | NO_ROWS, None, Y))
+    assert not leaks("X", calls(FITS[name], MISSING, None, Y, missing="raise"))
 
 
-@each([name for name in FITS if "missing" in parameters(name)], MISSING)
+@each(FITS, MISSING)
 def test_what_is_missing(name, kind):
-    check_finite(FITS[name](MISSING[kind], target_of(name)), MISSING[kind])
+    check_finite(FITS[name](MISSING[kind], Y), MISSING[kind])
 
 
 PLAIN = {}
@@ -109,7 +106,7 @@ def plain_answer(name, X):
     array."""
     key = name, id(X)
     if key not in PLAIN:
-        PLAIN[key] = FITS[name](X, target_of(name)).decision_function(X)
+        PLAIN[key] = FITS[name](X, Y).decision_function(X)
     return PLAIN[key]
 
 
@@ -135,7 +132,7 @@ def test_x_that_is_odd_but_legal(name, kind):
     odd, plain = LEGAL_X[kind]
     odd = value(odd)
     before = snapshot(odd)
-    model = FITS[name](odd, target_of(name))
+    model = FITS[name](odd, Y)
     check_finite(model, plain)
     same, answer = plain_answer(name, plain), model.decision_function(odd)
     np.testing.assert_allclose(answer, same, rtol=1e-6, atol=1e-6 * np.abs(same).max())
@@ -143,72 +140,56 @@ def test_x_that_is_odd_but_legal(name, kind):
     assert snapshot(odd) == before
 
 
-HARD = [
-    (name, loss)
-    for name in FITS
-    for loss in ("squared", "logistic")
-    if loss == "squared" or "loss" in parameters(name)
-]
-
-
 @pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:X holds integers beyond")
 @pytest.mark.filterwarnings("ignore:.*columns of very different spread")
 @pytest.mark.parametrize("kind", EXTREME_X)
-@pytest.mark.parametrize(("name", "loss"), HARD)
+@pytest.mark.parametrize(("name", "loss"), [*product(FITS, ("squared", "logistic"))])
 def test_x_that_is_hard(name, loss, kind):
     """A fit gives a finite model, or an error that says what is wrong with X."""
-    options = {"loss": loss} if "loss" in parameters(name) else {}
-    check_finite_or_refused(
-        name, EXTREME_X[kind], Y if name in REGRESSORS and loss == "squared" else LABELS, **options
-    )
+    check_finite_or_refused(name, EXTREME_X[kind], Y if loss == "squared" else LABELS, loss=loss)
 
 
 @each(FITS, FEW_ROWS)
 def test_few_rows(name, kind):
     rows, n = FEW_ROWS[kind]
-    check_finite_or_refused(name, rows, target_of(name)[:n])
+    check_finite_or_refused(name, rows, Y[:n])
 
 
 # Targets and labels
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("name", REGRESSORS)
+@pytest.mark.parametrize("name", FITS)
 def test_target_that_is_wrong(name):
     assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_NUMBERS | BAD_OUTPUTS, X, None))
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", FITS)
 def test_labels_that_are_wrong(name):
-    assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_LABELS, X, None, **classifying(name)))
+    assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_LABELS, X, None, loss="squared_hinge"))
 
 
-@each(REGRESSORS, TARGETS)
+@each(FITS, TARGETS)
 @pytest.mark.filterwarnings("ignore:y is .* alone")
 def test_target_that_is_hard_but_legal(name, kind):
     y = value(TARGETS[kind])
     check_finite_or_refused(name, X, y)
 
 
-@each(CLASSIFIERS, CLASSES)
+@each(FITS, CLASSES)
 def test_labels_of_any_kind(name, kind):
     y = value(CLASSES[kind])
-    model = FITS[name](X, y, **classifying(name))
+    model = FITS[name](X, y, loss="squared_hinge")
     check_finite(model, X)
     np.testing.assert_array_equal(model.classes, np.unique(np.asarray(y)))
 
 
-def classifying(name):
-    """Return the options that make a function a classifier."""
-    return {"loss": "squared_hinge"} if "loss" in parameters(name) else {}
-
-
 def test_target_given_to_a_classifier():
     x = np.linspace(0, 1, 101)[:, None]
-    for name in CLASSIFIERS:
-        refused("y", FITS[name], x, x.ravel(), **classifying(name))
+    for name in FITS:
+        refused("y", FITS[name], x, x.ravel(), loss="squared_hinge")
 
 
 # Options
@@ -220,7 +201,7 @@ def test_options_that_are_wrong(name):
     for option in [each for each in BAD_OPTIONS if each in parameters(name)]:
         allowed = (int, float) if (name, option) in LEGAL_ZEROS else ()
         bad = [value for value in BAD_OPTIONS[option] if type(value) not in allowed or value != 0]
-        fit = lambda value, option=option: FITS[name](X, target_of(name), **{option: value})  # noqa: E731
+        fit = lambda value, option=option: FITS[name](X, Y, **{option: value})  # noqa: E731
         assert not leaks(
             option, calls(fit, {f"{i}: {value!r:.30}": value for i, value in enumerate(bad)}, None)
         )
@@ -233,20 +214,14 @@ def test_options_that_are_wrong(name):
 def asked(missing="learn"):
     """Return questions to models, by name."""
     logistic = FITS["sparse_rf"](X, LABELS, loss="logistic", missing=missing)
-    kernel, product, drawn = (
-        FITS["kernel_svm"](X, LABELS),
-        FITS["mfga"](X, Y, missing=missing),
-        additive(missing),
-    )
+    products, drawn = FITS["mfga"](X, Y, missing=missing), additive(missing)
     return {
         "predict": logistic.predict,
         "decision_function": logistic.decision_function,
         "predict_proba": logistic.predict_proba,
-        "predict by products": product.predict,
-        "predict by kernel": kernel.predict,
-        "decision_function by kernel": kernel.decision_function,
+        "predict by products": products.predict,
         "transform": logistic.features.transform,
-        "prune": lambda X: srf.prune(product, X),
+        "prune": lambda X: srf.prune(products, X),
         "effects": lambda X: srf.plot.effects(drawn, X),
     }
 
@@ -256,8 +231,6 @@ QUESTIONS = [
     "decision_function",
     "predict_proba",
     "predict by products",
-    "predict by kernel",
-    "decision_function by kernel",
     "transform",
     "prune",
     "effects",
@@ -277,7 +250,7 @@ def test_question_about_x_that_is_wrong(name):
 
 
 @pytest.mark.one_case
-@each([name for name in QUESTIONS if "kernel" not in name], MISSING)
+@each(QUESTIONS, MISSING)
 def test_question_about_what_is_missing(name, kind):
     answer = asked()[name](MISSING[kind])
     if isinstance(answer, np.ndarray) and answer.dtype.kind == "f":
@@ -448,7 +421,7 @@ def test_wrong_names(bad):
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     "bad",
-    ["a", None, X, FITS["kernel_ridge"](X, Y), srf.Linear()],
+    ["a", None, X, srf.Linear()],
     ids=lambda bad: type(bad).__name__,
 )
 def test_what_is_no_model(bad):

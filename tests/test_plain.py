@@ -304,7 +304,7 @@ def test_mfga_of_unit_columns_is_orthogonal_matching_pursuit():
 @ignore_convergence
 def test_drp_after_each_iteration(loss, m):
     """With the R that the library draws; m is below and above the number of rows."""
-    R = make_projection("gaussian", 80, m, np.random.default_rng(3)).expand(np.eye(m)).T
+    R = make_projection("gaussian", 80, m, np.random.default_rng(3)).project(np.eye(80))
     of = {"smoothed_hinge": srf.losses.SmoothedHinge()}.get(loss)
     of = plain.Loss(of.derivative, of.smoothness) if of else PLAIN[loss]
     iterates = plain.drp(LOW, target(loss), 0.5, np.sqrt(m) * R, 4, of)

@@ -61,7 +61,6 @@ assert_type(
     srf.cross_validate(srf.sparse_rf, X, y, {"alpha": np.logspace(-3, 0, 5)}).table,
     dict[str, list[Any]],
 )
-assert_type(srf.baselines.kernel_ridge(X, y, kernel="gaussian+linear").dual_gap, float)
 
 sums = srf.Sums.of(X, y, srf.Fourier(kernel="matern32").draw(10, 3))
 assert_type(sums + sums, srf.Sums)
@@ -101,7 +100,6 @@ assert_type(MFGAClassifier(loss="squared_hinge").fit(X, y).classes_.shape, tuple
 assert_type(model.to_estimator().n_iter_, int)
 
 srf.sparse_rf(X, y, loss="sqared")  # type: ignore[arg-type]
-srf.baselines.rks(X, y, loss="multinomial")  # type: ignore[arg-type]
 srf.sparse_rf(X, y, features="gausian")  # type: ignore[arg-type]
 srf.sparse_rf(X, y, alhpa=0.1)  # type: ignore[call-arg]
 srf.harfe(X, y, activation="sine")  # type: ignore[arg-type]

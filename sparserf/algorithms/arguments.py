@@ -3,7 +3,9 @@ of a fit to both.
 
 A public function hands over its `locals()`, out of which each class here takes its own arguments by
 name, and checks them: `HarfeOptions.of_call(locals())`. What comes after gets these objects, and
-passes them on as they are.
+passes them on as they are. That no class takes an argument would lose it in silence:
+tests/algorithms/test_arguments_are_read.py gives each argument of each function a value that must
+be refused.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from .._base.deadline import limit_of_next
-from ..losses import JOINTLY
 from .sparse_rf import sparse_rf
 from .task import Task
 
@@ -29,15 +28,14 @@ def begin(
     y: ArrayLike,
     options: Options,
     effort: Effort,
-    several_outputs: str,
+    several_outputs: Literal["together", "apart"],
     has_ranks: bool = False,
 ) -> tuple[Task, Options]:
     """Return the task of a fit, and its options, in which features that a search has found stand
     for "auto"."""
     if options.is_auto:
         options = with_found_features(X, y, options, effort)
-    how = {"losses": JOINTLY, "several_outputs": several_outputs, "has_ranks": has_ranks}
-    task = Task.from_options(X, y, options, **how)
+    task = Task.from_options(X, y, options, several_outputs=several_outputs, has_ranks=has_ranks)
     return task.centered(options.fit_intercept), options
 
 

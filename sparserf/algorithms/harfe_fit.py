@@ -324,12 +324,6 @@ class L0Fit:
         is_feasible = bool((w >= 0)[self.nonnegative[self._support.index]].all())
         return SupportIterate(self._support.index[order], w[order], b, f, objective, is_feasible, g)
 
-    def minimise_on(self, S: np.ndarray) -> None:
-        """Minimise on a support that is known, as the only iteration."""
-        self._s = len(S)
-        self.go_to(self._evaluated(self.solve_on(S)))
-        self.record()
-
     def go_to(self, iterate: SupportIterate) -> None:
         """Stand at this iterate, and remember it where it is the best so far."""
         self.iterate = iterate

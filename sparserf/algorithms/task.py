@@ -55,7 +55,7 @@ from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, warn_of_labels, weighted_by_class
 from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Linear, Rules, check_shapes
-from ..losses import LOSSES, SELECTING, Loss, check, check_loss
+from ..losses import JOINTLY, LOSSES, Loss, check, check_loss
 from ..losses.base import weighted_median
 from ..losses.links import LINKS
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
@@ -168,8 +168,8 @@ class Task:
         y: ArrayLike,
         options: FitOptions,
         *,
-        losses: Collection[str] = SELECTING,
-        several_outputs: Literal["together", "apart"] | None = None,
+        losses: Collection[str] = JOINTLY,
+        several_outputs: Literal["together", "apart"] = "apart",
         has_ranks: bool = False,
         has_intervals: bool = False,
         start: FeatureSet | None = None,
@@ -232,15 +232,15 @@ class Task:
         y: ArrayLike,
         given: RowSetting = PLAIN_ROWS,
         *,
-        losses: Collection[str] = SELECTING,
-        several_outputs: Literal["together", "apart"] | None = None,
+        losses: Collection[str] = JOINTLY,
+        several_outputs: Literal["together", "apart"] = "apart",
         may_miss: bool = False,
     ) -> Task:
         """Check X, y and the setting of their rows, with the columns of X as they are.
 
         losses : the names of the losses that may be given
-        several_outputs : whether a real y may have several outputs, and whether these are one
-            target or one each: see `columns.targets.encode_target`
+        several_outputs : whether several outputs of a real y are one target or one each: see
+            `columns.targets.encode_target`
         may_miss : whether dense X may have NaN
         """
         for name, values in (

@@ -42,7 +42,7 @@ def encode_target(
     loss: Loss,
     there: np.ndarray,
     n_rows: int,
-    several_outputs: Literal["together", "apart"] | None = None,
+    several_outputs: Literal["together", "apart"],
 ) -> tuple[np.ndarray | None, list[np.ndarray]]:
     """Check y and encode it for a loss: return (classes, targets).
 
@@ -53,18 +53,13 @@ def encode_target(
     there : the indices of the rows of y among all n_rows rows
     A loss of several outputs for one y has a target for each of them.
 
-    several_outputs : None where y, and the loss, must have one output; "together" where a real
-        target may have several, (n_outputs, n_rows); "apart" where each of several outputs becomes
-        a target of its own
+    several_outputs : whether several outputs of a real y are one target, (n_outputs, n_rows), or
+        each a target of its own
     """
     if loss.n_outputs > 1:
-        if several_outputs is None:
-            raise ValueError(f"loss must have one output, got {loss!r}: fit one at a time")
         return None, [check_target(y, n_rows)[there]] * loss.n_outputs
     if not loss.is_classifier:
-        target = np.ascontiguousarray(
-            check_target(y, n_rows, several_outputs is not None)[..., there]
-        )
+        target = np.ascontiguousarray(check_target(y, n_rows, several_outputs=True)[..., there])
         return None, [*target] if several_outputs == "apart" and target.ndim == 2 else [target]
     check = check_ordered_labels if loss.is_ordered else check_labels
     classes, label = check(y, n_rows, there)

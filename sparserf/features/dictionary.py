@@ -311,10 +311,6 @@ def draw_all(
 def _maps(features, gamma):
     """Check a kernel's name, a map or a sequence of maps, and return the maps."""
     if isinstance(features, str):
-        if features == "auto":
-            raise ValueError(
-                "features must not be 'auto' here: leave it out, or give a kernel or map"
-            )
         check_choice("features", features, NAMES)
         if features != "perceptron":
             return (Fourier(features, gamma),)

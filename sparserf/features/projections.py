@@ -65,10 +65,6 @@ class Projection(ABC):
         """Return the cost of projecting a row of X, in each part, in multiplications of a matrix
         product."""
 
-    @abstractmethod
-    def expand(self, Z: np.ndarray) -> np.ndarray:
-        """Return Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
-
     def project(self, X: DenseOrCSR) -> np.ndarray:
         """Return X R / sqrt(m) in the dtype of X, an ndarray (n_rows, d) of any strides or a CSR
         matrix."""
@@ -93,12 +89,6 @@ class Gaussian(Projection):
 
     def cost(self, X: DenseOrCSR) -> int:
         return _entries(X) * self._width * (SPARSE_COST if is_sparse(X) else 1)
-
-    def expand(self, Z: np.ndarray) -> np.ndarray:
-        out = np.zeros((*np.shape(Z)[:-1], self.n_features))
-        for columns, R in self._blocks():
-            out += Z[..., columns] @ R.T
-        return out
 
     @property
     def _width(self):
@@ -145,13 +135,6 @@ class SparseSign(Projection):
     def cost(self, X: DenseOrCSR) -> int:
         return _entries(X) * self.columns.shape[1] * (SPARSE_COST if is_sparse(X) else 2)
 
-    def expand(self, Z: np.ndarray) -> np.ndarray:
-        out = np.zeros((*np.shape(Z)[:-1], self.n_features))
-        for columns, signs in zip(self.columns.T, self.signs.T, strict=True):
-            out += Z[..., columns] * signs
-        out *= self._scale
-        return out
-
     @property
     def _scale(self):
         return self.columns.shape[1] ** -0.5  # sqrt(m / zeta) / sqrt(m)
@@ -196,13 +179,6 @@ class Hadamard(Projection):
         length = _power_of_two(self.n_features)
         return 2 * length * length.bit_length()
 
-    def expand(self, Z: np.ndarray) -> np.ndarray:
-        rows = np.zeros((np.size(Z) // self.n_projections, _power_of_two(self.n_features)))
-        rows[:, self.sample] = np.reshape(Z, (-1, self.n_projections))
-        _core.hadamard(rows)
-        scaled = rows[:, : self.n_features] * (self.signs / np.sqrt(self.n_projections))
-        return scaled.reshape(*np.shape(Z)[:-1], self.n_features)
-
     def _project(self, X, out):
         length, d, n = _power_of_two(self.n_features), self.n_features, X.shape[0]
         scratch = np.empty((min(n, max(1, TRANSFORMED // length)), length), X.dtype)
@@ -233,9 +209,6 @@ class Matrix(Projection):
 
     def cost(self, X: DenseOrCSR) -> int:
         return _entries(X) * self.n_projections * (SPARSE_COST if is_sparse(X) else 1)
-
-    def expand(self, Z: np.ndarray) -> np.ndarray:
-        return Z @ self.scaled.T
 
 
 def folded(projection: Projection) -> Projection:

@@ -1,9 +1,8 @@
-"""The projected problem of dual random projection, in m dimensions, and the two ways from its
-solution to one in all inputs.
+"""The projected problem of dual random projection, in m dimensions, and the way from its solution
+to one in all inputs.
 
 With X_hat = X R / sqrt(m), the dual variables a of the projected problem are nearly the dual
-variables of the original one, and give w = -X'a / alpha (Zhang et al. 2013, Section 3); the naive
-way, R z / sqrt(m), stays far from w* (their Theorem 3).
+variables of the original one, and give w = -X'a / alpha (Zhang et al. 2013, Section 3).
 """
 
 from __future__ import annotations
@@ -105,13 +104,6 @@ class ProjectedProblem:
         u = self._host.send_back(
             small.problem.vectors.map(lambda v: -v / alpha, small.certificate.evaluation.v)
         )
-        self._move_to(self._fit.inputs.correlate(u), small.iterate.b, u)
-
-    def expand(self, small: LinearFit) -> None:
-        """Move the fit to the naive solution R z / sqrt(m)."""
-        self._move_to(self._projection.expand(small.iterate.w), small.iterate.b, None)
-
-    def _move_to(self, w, b, u):
-        """Move the fit to w, and look at the rows from there."""
-        self._fit.move_to(Iterate.from_w(w, self._fit.inputs.apply(w), b, u))
+        w = self._fit.inputs.correlate(u)
+        self._fit.move_to(Iterate.from_w(w, self._fit.inputs.apply(w), small.iterate.b, u))
         self._fit.certify()

@@ -99,7 +99,6 @@ SelectingLoss: TypeAlias = Literal[
     "squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic"
 ]
 JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial", "ordinal"]
-SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
 LossLike: TypeAlias = "JointLoss | Loss"
 LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
 

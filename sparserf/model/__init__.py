@@ -1,7 +1,5 @@
 """The model that every algorithm returns, and the file that it is written to."""
 
-from ..expansion.base import BaseModel as BaseModel
-from ..expansion.base import identity as identity
 from ..expansion.fit_info import Callback as Callback
 from ..expansion.fit_info import ConvergenceWarning as ConvergenceWarning
 from ..expansion.fit_info import FitInfo as FitInfo

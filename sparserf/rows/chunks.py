@@ -122,7 +122,7 @@ class Chunks:
     those of one frame of all rows would be, and are found by the names that the first block has. A
     level in the order that all blocks give it has that order; else they are sorted. Categories are
     8 bytes a row in memory while a fit begins, and those of many levels until it ends.
-    The kernel machines of `baselines`, and `plot`, need all rows at once and read them into memory.
+    `plot` needs all rows at once and reads them into memory.
 
     Examples
     --------

@@ -5,15 +5,13 @@ import numpy as np
 from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.folds import folds_of, strata_of
 from sparserf.algorithms.task import Task
-from sparserf.losses import JOINTLY
 
 MANY = 10**9
 
 
 def task_of(X, y, loss="squared", **rows):
     """Return the task of a fit to X and y; rows : sample_weight, offset, groups."""
-    setting = RowSetting(loss, **rows)
-    return Task.from_arrays(X, y, setting, losses=JOINTLY, several_outputs="apart")
+    return Task.from_arrays(X, y, RowSetting(loss, **rows))
 
 
 def folds(task, validation=None, most_rows=MANY, seed=0, most_many=0):

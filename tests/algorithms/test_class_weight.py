@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf import baselines
 
 from ..conftest import bits, ignore_convergence
 from .test_sample_weight import EVERY_LOSS
@@ -21,7 +20,6 @@ LABELS = np.array(["few", "many", "some"])[
 SOME = RNG.integers(0, 4, N).astype(float)
 FITS = EVERY_LOSS | {
     "harfe, auto": partial(srf.harfe, rng=0, features="auto", n_nonzero_coefs=5, alpha=1e-4),
-    "boosting": partial(baselines.boosting, alpha=0.01, n_terms=4),
 }
 FEW = {"features": "gaussian", "alpha": 0.01, "n_components": 100, "rng": 0}
 
@@ -61,12 +59,6 @@ def test_of_all_classes_together(fit):
         fit(X, LABELS, loss="multinomial", sample_weight=by_hand),
     )
     assert bits(one) == bits(other)
-
-
-def test_of_kernel_machines():
-    one = baselines.kernel_svm(X, LABELS, class_weight={"few": 4.0})
-    other = baselines.kernel_svm(X, LABELS, sample_weight=np.where(LABELS == "few", 4.0, 1.0))
-    assert one.coef.tobytes() == other.coef.tobytes()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.baselines import srfe
 
 from ..conftest import HAS_TIMERS, after, each_loss, ignore_convergence
 
@@ -92,16 +91,6 @@ def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
 
 
 @pytest.mark.one_case
-@needs_timers
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("eta", [1e-4, 0.3])
-@ignore_convergence
-def test_hostile_srfe_ends(data, eta):
-    with after(60, TimeoutError):
-        srfe(*DATA[data], eta=eta, n_components=300, max_iter=8, rng=0)
-
-
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(
     "options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str
@@ -150,10 +139,10 @@ def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
 @needs_timers
 @pytest.mark.filterwarnings("ignore::sparserf.CopiedRowsWarning")
 @pytest.mark.parametrize(
-    "solver", [srf.sparse_rf, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srfe]
+    "solver", [srf.sparse_rf, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path]
 )
 def test_an_interrupt_ends_the_fit(solver):
-    options = {srf.mfga: {"n_nonzero_coefs": 2000, "features": "gaussian"}, srfe: {"eta": 1e-3}}
+    options = {srf.mfga: {"n_nonzero_coefs": 2000, "features": "gaussian"}}
     options[srf.mfga_path] = options[srf.mfga]
     with pytest.raises(KeyboardInterrupt), after(60, TimeoutError), after(0.3, KeyboardInterrupt):
         solver(np.tile(X, (100, 1)), np.tile(SMOOTH, 100), rng=0, **options.get(solver, {}))
@@ -181,7 +170,6 @@ def test_an_interrupt_ends_the_fit(solver):
             )
             for solver in (srf.mfga, srf.mfga_path)
         ),
-        (srfe, SMOOTH, {"eta": 0.01, "n_components": 5, "max_iter": 2}, "times what was asked"),
     ],
 )
 def test_a_warning_says_what_was_not_reached_and_points_at_the_caller(
@@ -215,7 +203,6 @@ FITS = {
     "mfga, several": lambda X, y, **k: srf.mfga(
         X, y, n_nonzero_coefs=6, n_select=3, normalize=True, **k
     ),
-    "srfe": lambda X, y, alpha: srfe(X, y, n_components=60, max_iter=4, tol=1e-2, rng=0),
 }
 
 

@@ -311,18 +311,6 @@ def test_what_is_not_offered_is_named():
         FITS["harfe"](X, y, loss="multinomial", backtracking=False)
 
 
-def test_baselines_refuse_it():
-    X, y = data()
-    for fit in (srf.baselines.random_projection, srf.baselines.rks):
-        how = (
-            {"alpha": 0.1, "n_projections": 3}
-            if fit is srf.baselines.random_projection
-            else {"n_components": 20}
-        )
-        with pytest.raises(ValueError, match="loss must"):
-            fit(X, y, loss="multinomial", rng=0, **how)
-
-
 MORE = {
     "found terms": lambda X, y: srf.mfga(
         X, y, features="auto", n_nonzero_coefs=5, alpha=1e-3, loss="multinomial", rng=0

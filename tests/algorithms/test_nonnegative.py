@@ -345,7 +345,6 @@ def test_methods_that_may_give_any_sign_refuse_such_features():
         lambda: srf.harfe(X, labels, features=MIXED, loss="multinomial"),
         lambda: srf.sparse_rf(X, labels, features=MIXED, loss="multinomial", alpha=0.1),
         lambda: srf.sparse_rf(X, labels, features=MIXED, loss="multinomial"),
-        lambda: srf.baselines.rks(X, F, features=MIXED),
     ):
         with pytest.raises(
             ValueError, match=r"features must take coefficients of any sign in .*, got 60"

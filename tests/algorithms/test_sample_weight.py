@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 import sparserf as srf
-from sparserf import baselines, sparse_rf
+from sparserf import sparse_rf
 
 from ..conftest import LOSSES, each_loss, friedman, ignore_convergence, signs
 from ..features.sets import each_layout, random_cosines, resolved
@@ -56,10 +56,6 @@ EVERY_LOSS = {
     "drp": partial(srf.drp, rng=0, alpha=0.01),
     "drp, a sketch": partial(srf.drp, rng=0, alpha=1.0, n_projections=60, accelerate=False),
     "drp_path": partial(path, srf.drp_path, rng=0, alphas=[1.0, 0.1]),
-    "random_projection": partial(baselines.random_projection, rng=0, alpha=0.01, n_projections=3),
-    "rks": partial(baselines.rks, rng=0, n_components=20),
-    "eerf": partial(baselines.eerf, rng=0, n_nonzero_coefs=5, n_components=60),
-    "lkrf": partial(baselines.lkrf, rng=0, n_nonzero_coefs=5, n_components=60),
 }
 ONE_LOSS = {
     "prune": (pruned, "squared"),
@@ -67,40 +63,24 @@ ONE_LOSS = {
         partial(sparse_rf, rng=0, n_components=200, alpha=0.05, features=srf.Rules()),
         "squared",
     ),
-    "srfe": (
-        lambda *args, loss, **how: baselines.srfe(*args, eta=0.2, rng=0, n_components=100, **how),
-        "squared",
-    ),
-    "kernel_ridge": (lambda *args, loss, **how: baselines.kernel_ridge(*args, **how), "squared"),
-    "kernel_ridge, perceptron": (
-        lambda *args, loss, **how: baselines.kernel_ridge(*args, kernel="perceptron", **how),
-        "squared",
-    ),
-    "kernel_svm": (lambda *args, loss, **how: baselines.kernel_svm(*args, **how), "squared_hinge"),
-    "boosting": (partial(baselines.boosting, alpha=0.01, n_terms=5), "squared_hinge"),
 }
 FITS = {f"{name}-{loss}": (fit, loss) for name, fit in EVERY_LOSS.items() for loss in LOSSES}
 FITS |= ONE_LOSS
 
 
-def bits(model, places=None):
-    """Return all fields of a model; of a kernel model, whose support is rows, by their places among
-    the rows that count."""
+def bits(model):
+    """Return all fields of a model."""
     fields = dict(vars(model))
-    if "features" in fields:
-        features = fields.pop("features")
-        fields |= {
-            f"features {k}, {name}": value
-            for k, block in enumerate(features.blocks)
-            for name, value in vars(block).items()
-            if not name.startswith("_")
-        }
-    elif places is not None:
-        fields["support"] = places[fields["support"]]
+    fields |= {
+        f"features {k}, {name}": value
+        for k, block in enumerate(fields.pop("features").blocks)
+        for name, value in vars(block).items()
+        if not name.startswith("_")
+    }
     arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
-    return {
-        name: repr(value) for name, value in fields.items() if name not in arrays and name != "rows"
-    } | {name: value.tolist() for name, value in arrays.items()}
+    return {name: repr(value) for name, value in fields.items() if name not in arrays} | {
+        name: value.tolist() for name, value in arrays.items()
+    }
 
 
 @pytest.mark.one_case
@@ -127,9 +107,7 @@ def test_rows_of_weight_zero_do_not_matter(name, layout):
             np.full(N + n_more, stranger),
         )
         Z[there], zero[there], z[there] = X, weight, y
-        places = np.full(N + n_more, -1)
-        places[there] = np.arange(N)
-        assert bits(fit(layout(Z), z, sample_weight=zero, loss=loss), places) == bits(without)
+        assert bits(fit(layout(Z), z, sample_weight=zero, loss=loss)) == bits(without)
 
 
 @ignore_convergence
@@ -190,23 +168,11 @@ OF_FIXED = {
     ),
     "mfga": partial(srf.mfga, features=FIXED, n_nonzero_coefs=12, alpha=1e-3),
     "drp": partial(srf.drp, alpha=0.01, tol=1e-9, rng=0),
-    "rks": partial(baselines.rks, features=FIXED),
-    "eerf": partial(baselines.eerf, features=FIXED, n_nonzero_coefs=20),
-    "lkrf": partial(baselines.lkrf, features=FIXED, n_nonzero_coefs=20, selection="sample", rng=3),
 }
 OTHERS = {
     "prune": (pruned, "squared"),
     "prune, counts": (partial(pruned, of_model="poisson"), "squared"),
     "prune, labels": (partial(pruned, of_model="logistic"), "squared"),
-    "kernel_ridge": (partial(baselines.kernel_ridge, gamma=1.0), "squared"),
-    "kernel_ridge, laplacian": (
-        partial(baselines.kernel_ridge, kernel="laplacian", gamma=1.0),
-        "squared",
-    ),
-    "boosting": (
-        partial(baselines.boosting, alpha=0.02, n_terms=20, offset="exact"),
-        "squared_hinge",
-    ),
 }
 COUNTED = {(name, loss): fit for name, fit in OF_FIXED.items() for loss in LOSSES}
 COUNTED |= {(name, "multinomial"): OF_FIXED[name] for name in ("sparse_rf", "harfe", "mfga", "drp")}
@@ -227,7 +193,7 @@ def test_a_weight_counts_as_copies_in_any_order(name, loss):
         y = np.exp(y)
     elif loss in ("multinomial", *LOSSES[1:]):
         y = np.digitize(y, [-0.5, 0.5] if loss == "multinomial" else [0.0])
-    how = {} if name.startswith("kernel_ridge") else {"loss": loss}
+    how = {"loss": loss}
     copies = np.repeat(np.arange(N), k)[rng.permutation(k.sum())]
     one, again, other = (
         fit(X, y, sample_weight=k, **how),

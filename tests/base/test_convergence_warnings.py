@@ -3,11 +3,9 @@
 import dataclasses
 import warnings
 
-import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf import baselines
 from sparserf.algorithms import task
 
 from ..kinds_of_input import LABELS, NAMED, SMALL, X, Y
@@ -16,8 +14,6 @@ TINY = {"alpha": 1e-9, **NAMED, "max_iter": 1}
 LATE = {"loss": "logistic", "alpha": 1e-12, "rng": 0, "tol": 1e-15}
 PAPER = {"n_projections": 3, "accelerate": False, "n_iter": 1, "rng": 0}
 START = {"start": "zero", "max_iter": 1, "tol": 0, **SMALL}
-FINE = {"alpha": 1e-300, **SMALL}
-X32 = X.astype(np.float32)
 UNFINISHED = {  # each on a line of its own, at which the warning must point
     "sparse_rf": lambda: srf.sparse_rf(X, Y, **TINY),
     "sparse_rf_path": lambda: srf.sparse_rf_path(X, Y, alphas=[1e-9], **NAMED, max_iter=1),
@@ -31,12 +27,6 @@ UNFINISHED = {  # each on a line of its own, at which the warning must point
     "drp_path squared": lambda: srf.drp_path(X, Y, alphas=[1e-3], tol=1e-15, rng=0),
     "drp of the paper": lambda: srf.drp(X, Y, alpha=1e-3, **PAPER),
     "drp_path of the paper": lambda: srf.drp_path(X, Y, alphas=[1e-3], **PAPER),
-    "rks": lambda: baselines.rks(X32, Y, **FINE),
-    "eerf": lambda: baselines.eerf(X32, Y, n_nonzero_coefs=30, **FINE),
-    "lkrf": lambda: baselines.lkrf(X32, Y, n_nonzero_coefs=30, **FINE),
-    "kernel_ridge": lambda: baselines.kernel_ridge(X, Y, alpha=1e-300),
-    "kernel_svm": lambda: baselines.kernel_svm(X, LABELS, max_iter=1, alpha=1e-9),
-    "srfe": lambda: baselines.srfe(X, Y, eta=1e-9, n_components=5, max_iter=1, rng=0),
 }
 
 

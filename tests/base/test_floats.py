@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import sparserf as srf
 
 from ..conftest import bits, ignore_convergence
-from ..kinds_of_input import CLASSIFIERS, FITS, LABELS, REGRESSORS, X, Y, parameters
+from ..kinds_of_input import FITS, LABELS, X, Y
 from ..losses.own_losses import WRONG
 
 pytestmark = ignore_convergence
@@ -68,7 +68,7 @@ def same_bits(work):
 
 @pytest.mark.one_case
 @pytest.mark.parametrize("size", EXTREME)
-@pytest.mark.parametrize("name", REGRESSORS)
+@pytest.mark.parametrize("name", FITS)
 def test_fits_of_extreme_numbers(name, size):
     of_X, of_y = EXTREME[size]
     rows, y = of_X * X, of_y * Y
@@ -82,10 +82,9 @@ def test_fits_of_extreme_numbers(name, size):
     same_bits(work)
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("name", FITS)
 def test_fits_of_labels(name):
-    more = {"loss": "logistic"} if "loss" in parameters(name) else {}
-    same_bits(lambda: bits(FITS[name](X, LABELS, **more)))
+    same_bits(lambda: bits(FITS[name](X, LABELS, loss="logistic")))
 
 
 @pytest.mark.one_case

@@ -438,11 +438,6 @@ def test_weights_of_several_outputs(fit):
     assert same(fit(SEVERAL, sample_weight=weight), fit(far, sample_weight=weight))
 
 
-def test_baselines_have_one_output():
-    with pytest.raises(ValueError, match="y must have shape"):
-        srf.baselines.rks(X, SEVERAL, alpha=0.1, n_components=10)
-
-
 # Files and messages
 
 
@@ -465,10 +460,6 @@ MESSAGES = {
     "features": (
         "'auto', 'gaussian', .*'perceptron', got 'rbf'",
         lambda: srf.sparse_rf(X, Y, features="rbf"),
-    ),
-    "features of others": (
-        "must not be 'auto' here",
-        lambda: srf.baselines.rks(X, Y, features="auto"),
     ),
     "few rows": (
         "got 1: give more, or give what is to be chosen on them",
@@ -547,9 +538,6 @@ PAIRING = {
     ),
     "intervals": lambda X, y, **how: srf.intervals(
         partial(srf.drp, alpha=1.0), X, y, coverage=0.5, rng=0, **how
-    ),
-    "kernel_ridge": lambda X, y, **how: srf.baselines.kernel_ridge(
-        X, y, gamma=0.1, alpha=1.0, **how
     ),
 }
 each_pairing = pytest.mark.parametrize("fit", PAIRING.values(), ids=PAIRING)

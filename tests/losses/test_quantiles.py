@@ -241,8 +241,6 @@ def test_what_has_no_meaning_for_levels_is_refused():
     for name in ONE_OF_EACH:
         with pytest.raises(ValueError, match=r"y must have shape \(300,\)"):
             FITS[name](X, np.stack([Y, Y], axis=1), loss=loss)
-    with pytest.raises(ValueError, match="loss must have one output, got Quantile"):
-        srf.baselines.rks(X, Y, alpha=0.01, loss=loss)
     with pytest.raises(ValueError, match="loss must have one output for each value"):
         srf.distill(lambda X: X[:, 0], X, loss=loss)
     estimator = estimators.DRPRegressor(loss=loss, alpha=0.01, random_state=0)

@@ -263,9 +263,6 @@ ALL = {
         X, y, n_nonzero_coefs=9, alpha=1e-3, features="gaussian", **FEW, **how
     ),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, rng=0, **how),
-    "rks": lambda X, y, **how: srf.baselines.rks(
-        X, y, alpha=0.01, features="gaussian", **FEW, **how
-    ),
 }
 
 
@@ -282,8 +279,6 @@ def test_ranges_of_training_rows(name):
         (X, X.astype(np.float32), X.astype(np.float32)),
         (HOLES, HOLES, HOLES),
     ):
-        if name == "rks" and given is HOLES:
-            continue
         model = fit(
             given,
             rows[:, 0] if rows is not HOLES else X[:, 0],

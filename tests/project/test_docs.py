@@ -259,14 +259,14 @@ def test_every_public_name_has_a_docstring_with_an_example():
     for name in srf.__all__:
         thing = getattr(srf, name)
         assert thing.__doc__, name
-        if name not in ("baselines", "plot"):  # modules: their functions have the examples
+        if name != "plot":  # a module: its functions have the examples
             assert ">>>" in thing.__doc__, name
 
 
 def public_docstrings():
     """Return {name: docstring} of everything that has a page of its own on the site, and of the
     methods shown there."""
-    homes = [srf, srf.losses, srf.baselines, srf.plot, srf.sklearn]
+    homes = [srf, srf.losses, srf.plot, srf.sklearn]
     things = [
         getattr(home, name)
         for home in homes
@@ -320,7 +320,6 @@ def test_the_public_names():
         "Sums",
         "Taylor",
         "TimeLimitWarning",
-        "baselines",
         "calibrated",
         "cross_validate",
         "distill",
@@ -340,23 +339,6 @@ def test_the_public_names():
         "sparse_rf",
         "sparse_rf_path",
     ]
-
-
-def test_the_names_of_the_baselines():
-    names = [
-        "KernelModel",
-        "boosting",
-        "eerf",
-        "kernel_ridge",
-        "kernel_svm",
-        "lkrf",
-        "random_projection",
-        "rks",
-        "srfe",
-    ]
-    assert sorted(srf.baselines.__all__) == names
-    for name in names:
-        assert ">>>" in getattr(srf.baselines, name).__doc__, name
 
 
 def loaded_by(code, tmp_path):
@@ -383,7 +365,7 @@ def test_import_loads_numpy_and_little_else(tmp_path):
         "zipfile",
         "concurrent",
     }, others
-    assert not loaded & {"sparserf.baselines", "sparserf.plot", "numpy.random"}, loaded
+    assert not loaded & {"sparserf.plot", "numpy.random"}, loaded
 
 
 @pytest.mark.slow
@@ -396,13 +378,11 @@ def test_every_module_is_imported_without_docstrings(tmp_path):
 
 @pytest.mark.slow
 def test_what_is_imported_when_asked_for(tmp_path, monkeypatch):
-    assert {"sparserf.baselines", "sparserf.baselines.srfe"} <= loaded_by(
-        "from sparserf import baselines", tmp_path
+    assert {"sparserf.losses", "sparserf.losses.own"} <= loaded_by(
+        "from sparserf import losses", tmp_path
     )
     assert "sparserf.plot" in loaded_by("from sparserf import *", tmp_path)
-    assert {"baselines", "plot", "sklearn", "sparse_rf"} <= set(dir(srf)) and "stage" not in dir(
-        srf
-    )
+    assert {"plot", "sklearn", "sparse_rf"} <= set(dir(srf)) and "stage" not in dir(srf)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "sklearn" not in dir(srf)  # help(sparserf) would import it
     with pytest.raises(AttributeError, match="no_such_name"):

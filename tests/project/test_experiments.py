@@ -58,7 +58,7 @@ def tools():
     for name in [
         name
         for name in sys.modules
-        if name.partition(".")[0] in ("run", "report", "data_sets", "experiments")
+        if name.partition(".")[0] in ("run", "report", "data_sets", "experiments", "baselines")
     ]:
         del sys.modules[name]
 

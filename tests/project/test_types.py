@@ -19,7 +19,6 @@ import pytest
 
 import sparserf as srf
 from sparserf import _core
-from sparserf.baselines import kernel_machines
 from sparserf.features import dictionary, fourier, projections
 from sparserf.losses import JOINTLY, SELECTING, JointLoss, SelectingLoss
 from sparserf.validation.cross_validation import MEASURES, Measure
@@ -28,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(srf.__file__).parent
 PUBLIC = [
     getattr(home, name)
-    for home in (srf, srf.losses, srf.baselines)
+    for home in (srf, srf.losses)
     for name in home.__all__
     if callable(getattr(home, name))
 ] + [srf.plot.effects, srf.plot.input_usage, srf.plot.rules]
@@ -66,7 +65,6 @@ def test_every_public_signature_is_annotated(thing):
     ("named", "checked"),
     [
         (fourier.Kernel, fourier.KERNELS),
-        (kernel_machines.MachineKernel, kernel_machines.KERNELS),
         (projections.ProjectionName, projections.PROJECTIONS),
         (SelectingLoss, SELECTING),
         (JointLoss, JOINTLY),

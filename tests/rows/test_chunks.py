@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from dask import delayed
 
 import sparserf as srf
-from sparserf import baselines
 from sparserf.rows import as_rows
 
 from ..conftest import peak_below
@@ -342,7 +341,6 @@ EVERY = {
     "drp, the paper's": lambda X: srf.drp(
         X, Y, alpha=0.1, n_projections=5, accelerate=False, n_iter=3, rng=0
     ),
-    "srfe": lambda X: baselines.srfe(X, Y, n_components=100, eta=0.8, rng=0),
 }
 
 
@@ -361,10 +359,9 @@ def test_reading_may_fail_at_any_time(name):
         with pytest.raises(srf.BlockError, match="disk on fire") as caught:
             EVERY[name](srf.Chunks(Failing(refuse, after), X.shape, block_rows=250))
         assert (caught.value.start, caught.value.stop) == (500, 750)
-    if name != "srfe":
-        model = caught.value.model
-        assert np.isfinite(model.decision_function(X)).all()
-        assert len(model.features) > 0
+    model = caught.value.model
+    assert np.isfinite(model.decision_function(X)).all()
+    assert len(model.features) > 0
 
 
 @pytest.mark.slow

@@ -26,7 +26,6 @@ USES = {
     "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=2, alpha=1e-3, rng=0),
     "drp": lambda X: srf.drp(X, Y, alpha=0.01, rng=0),
     "drp sketched": lambda X: srf.drp(X, Y, alpha=0.01, n_projections=4, rng=0),
-    "boosting": lambda X: srf.baselines.boosting(X, Y > 0, alpha=0.1, n_terms=1),
     "predict": NAMED.predict,
     "predict by products": PRODUCTS.predict,
     "prune": lambda X: srf.prune(NAMED, X, max_terms=2),

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf import baselines
 from sparserf.rows import Rows
 from sparserf.rows.core_block import CoreBlock
 
@@ -82,9 +81,6 @@ FITS = {
         lambda: srf.sparse_rf(X, Y > 0, alpha=0.002, batch_size=250, loss="logistic", **KERNEL),
     ),
     "sparse_rf auto": (3, 8, lambda: srf.sparse_rf(X, Y, alpha=0.02, n_components=2000, rng=0)),
-    # The gradient at the constant model, the Gram matrix, the solution, and the ranges of the
-    # columns, which are as they are, and the values of those that take few.
-    "rks": (5, 0, lambda: baselines.rks(X, Y, alpha=0.01, **{**KERNEL, "n_components": 50})),
 }
 
 

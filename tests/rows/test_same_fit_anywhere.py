@@ -14,7 +14,6 @@ import pytest
 from dask import delayed
 
 import sparserf as srf
-from sparserf import baselines
 from sparserf import rows as rows_of
 from sparserf._base import arrays as _arrays
 from sparserf.losses import LOSSES
@@ -92,7 +91,6 @@ FITS = {
         X, LABELS, n_nonzero_coefs=6, alpha=1e-2, loss="ordinal", rng=0
     ),
     "ordinal drp": lambda X: srf.drp(X, LABELS, alpha=0.01, loss="ordinal", rng=0),
-    "ridge": lambda X: baselines.rks(X, Y, alpha=0.01, n_components=40, rng=0),
 }
 SOURCES = {"dense": X, "float32": X.astype(np.float32), "csr": SPARSE}
 # Relative tolerances of coefficients, for fits that end within a tolerance of their optimum.

@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass
 from functools import partial
 
+import baselines
 import joblib
 import numpy as np
 from experiments.data import WORKERS, few, held_out, scaling, value
@@ -38,9 +39,9 @@ def ours(
     unscaled=False,
     **options,
 ):
-    """A function of sparserf or of its baselines; n_alpha is alpha times the rows. Numbers of terms
-    are few in a quick run."""
-    function = getattr(srf, call, None) or getattr(srf.baselines, call)
+    """A function of sparserf, or of the baselines; n_alpha is alpha times the rows. Numbers of
+    terms are few in a quick run."""
+    function = getattr(srf, call, None) or getattr(baselines, call)
     given = {
         "rng": seed,
         "workers": WORKERS,

@@ -115,8 +115,7 @@ def kernel_machine(kernel, features, data, n_alpha, rows):
         if kernel == "perceptron"
         else 1
     )
-    machine = "kernel_ridge" if data.loss == "squared" else "kernel_svm"
-    return ours(data, machine, kernel=kernel, n_alpha=n_alpha, **options), data
+    return ours(data, "kernel_machine", kernel=kernel, n_alpha=n_alpha, **options), data
 
 
 def mfga(data, seed, first, said, make, rows=10**9, figure=True):

@@ -51,7 +51,6 @@ from ..._core.search import top_k
 from ...model import gap_in_words, warn_unconverged
 from ...solvers.effort import Effort, work_of_pass
 from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
-from ...solvers.problem import feasible_slope
 from .draws import source_of
 
 if TYPE_CHECKING:
@@ -611,17 +610,6 @@ class L1Fit(BaseL1Fit):
         largest = float(np.abs(draws.gradient(self.A.v)).max(initial=0.0))
         is_rounding = largest <= self.problem.rounding_of_slopes(self.A.v)
         return 0.0 if is_rounding else self._slope_unit * largest
-
-    def violates(self, feature: FeatureSet) -> bool:
-        """Return whether a feature violates the optimality condition by more than the features of A
-        do."""
-        g = feasible_slope(self._rows.correlate(feature, self.A.v), feature.nonnegative)
-        return bool(np.abs(g).max() > max(self.problem.alpha, self.A.largest_gradient))
-
-    def residual(self) -> float:
-        """Return the root of the mean loss in units of y: for the squared loss, of half the mean
-        square of the residual."""
-        return self.progress.unit * np.sqrt(self.problem.mean_loss(self.A.z))
 
     def objective(self) -> float:
         """Return F at the coefficients, in the unit of the target."""

@@ -21,7 +21,6 @@ from ..._base.deadline import limits_time, time_left
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
-from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..dependent_rows import warn_of_dependent_rows
 from ..path import models_along
@@ -407,8 +406,6 @@ def read_task(
         X,
         y,
         options,
-        losses=JOINTLY,
-        several_outputs="apart",
         has_ranks=is_searched,
         has_intervals=is_searched,
         start=given,
