@@ -13,8 +13,8 @@ follows: a square needs one pass. What the rows leave open stays as the sample h
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,11 +25,13 @@ from ...solvers.nonnegative import nonnegative_minimum
 from .fold_path import LEAST_CURVATURE, eliminate_intercept
 
 if TYPE_CHECKING:
-    from ..._base.types import Array
+    from numpy.typing import DTypeLike
+
+    from ..._base.types import Array, RowVector
     from ...features import FeatureSet
     from ...losses import Loss
     from ...model import SparseModel
-    from ...rows import Block
+    from ...rows import Block, Rows
     from ..task import Task
 
 # The most passes where the loss is no square.
@@ -44,89 +46,185 @@ def fitted_to_all_rows(
     """Return the model of a sample of so many rows with weights for all rows of the task."""
     rows = task.raw.staged(model.features.stage)
     features = model.features.staged(None)
-    units = np.array([task.unit(y) for y in task.targets])
-    center = np.ravel(np.stack(task.centers))
-    w = np.atleast_2d(model.coef) / units[:, None]
-    b = (np.atleast_1d(model.intercept) - center) / units
-    targets = np.stack([task.target_of(y) for y in task.targets])
-    losses = task.losses
-    ask = partial(moments, features, None if task.is_joint else losses)
-    is_square = losses[0].is_quadratic and not task.is_joint
-
+    fit = FitOfTerms(rows, features, task, features.nonnegative.astype(int), fit_intercept)
+    w, b = fit.in_units(model)
     strength = n_sample / (rows.n_rows - n_sample)
-    start, best, least, diagonal = w, (w, b), np.inf, None
-    for k in range(1 if is_square else PASSES):
+    if fit.is_square:
         check_not_ended()
-        own = rows.sum(partial(ask, w, b), targets, task.weight)
+        _, sums = fit.sums_at(w, b)
+        w, b = fit.newton(w, b, (strength * diagonals(sums[0]), 0.0), sums)
+    else:
+        w, b = minimised(fit, w, b, strength, PASSES, FALLS).solution
+    coef, intercept = fit.in_units_of_y(w, b)
+    is_one = np.ndim(model.intercept) == 0
+    return replace(
+        model,
+        coef=np.reshape(coef, np.shape(model.coef)),
+        intercept=float(intercept[0]) if is_one else intercept,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FitOfTerms:
+    """The fit of the weights of given terms to the rows of a task.
+
+    rows : the rows, encoded as the terms see them
+    features : the terms
+    sign : 1 for terms whose weights must be at least 0, -1 at most 0, 0 of any sign
+    dtype : that of the products in H; None: that of X. Single precision is enough where a penalty
+        makes up for it.
+    fixed : nothing, or the one row vector (n_targets, n_rows) that is added to the margins
+    """
+
+    rows: Rows
+    features: FeatureSet
+    task: Task
+    sign: np.ndarray
+    fit_intercept: bool = True
+    dtype: DTypeLike = np.float32
+    fixed: tuple[RowVector, ...] = ()
+
+    @cached_property
+    def units(self) -> np.ndarray:
+        """The unit of each target."""
+        return np.array([self.task.unit(y) for y in self.task.targets])
+
+    @cached_property
+    def _targets(self):
+        """The targets in their units, side by side."""
+        return np.stack([self.task.target_of(y) for y in self.task.targets])
+
+    @property
+    def is_square(self) -> bool:
+        """Whether one Newton step is the solution."""
+        return self.task.losses[0].is_quadratic and not self.task.is_joint
+
+    def in_units(self, model: SparseModel) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights and intercepts of a model in the units of the targets."""
+        center = np.ravel(np.stack(self.task.centers))
+        w = np.atleast_2d(model.coef) / self.units[:, None]
+        return w, (np.atleast_1d(model.intercept) - center) / self.units
+
+    def in_units_of_y(self, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights and intercepts in the units of y."""
+        center = np.ravel(np.stack(self.task.centers))
+        return self.units[:, None] * w, center + self.units * b
+
+    def sums_at(self, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return the mean loss of each target, and means over the rows: H, Phi'h, h, Phi'u, u of
+        `moments`."""
+        losses = None if self.task.is_joint else self.task.losses
+        ask = partial(moments, self.features, losses, self.dtype, w, b)
+        own = self.rows.sum(ask, self._targets, self.task.weight, *self.fixed)
         value, *sums = (np.require(part, requirements="W") for part in own)
         for part in (value, *sums):
-            part /= rows.n_rows  # in place: H is large
-        diagonal = np.einsum("kjj->kj", sums[0]).copy() if diagonal is None else diagonal
+            part /= self.rows.n_rows  # in place: H is large
+        return value, sums
+
+    def newton(
+        self,
+        w: np.ndarray,
+        b: np.ndarray,
+        pull: tuple[np.ndarray, np.ndarray | float],
+        sums: list[np.ndarray],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights and intercepts after a Newton step of each target.
+
+        pull : the curvatures of the penalty, and how far the weights have come from where they
+            began
+        sums : of `sums_at`; H is lost
+        """
+        own, moved = np.broadcast_arrays(*pull)
+        w, b = w.copy(), b.copy()
+        for k, (H, m, total, g, slope) in enumerate(zip(*sums, strict=True)):
+            eliminate_intercept(H, m, total if self.fit_intercept else 0.0)
+            g = g + own[k] * moved[k]
+            if self.fit_intercept and total > 0:
+                g = g - m * (slope / total)
+            H[np.diag_indices_from(H)] += own[k] + np.finfo(float).tiny
+            new = _minimum(H, H @ w[k] - g, self.sign)
+            if self.fit_intercept and total > 0:
+                b[k] -= (slope + m @ (new - w[k])) / total
+            w[k] = new
+        return w, b
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """What `minimised` has found: the weights and intercepts, the mean loss of each target there,
+    and whether the objective had come to rest."""
+
+    solution: tuple[np.ndarray, np.ndarray]
+    losses: np.ndarray
+    has_converged: bool
+
+
+def minimised(
+    fit: FitOfTerms, w: np.ndarray, b: np.ndarray, strength: float, passes: int, falls: float
+) -> Descent:
+    """Return the minimum of the objective with lambda = strength, by Newton steps from w and b; a
+    step that does not lower it is halved.
+
+    passes : the most passes over the rows
+    falls : a fall of the objective by less than this share of it ends them
+    """
+    start, least, diagonal, has_converged = w, np.inf, None, False
+    best, losses = (w, b), np.zeros(len(w))
+    for k in range(passes):
+        check_not_ended()
+        value, sums = fit.sums_at(w, b)
+        diagonal = diagonals(sums[0]) if diagonal is None else diagonal
         penalty = strength / 2 * float((diagonal * (w - start) ** 2).sum())
-        value = float(value.sum()) + penalty
-        if value < least:
-            falls, least, best = least - value, value, (w, b)
-            if (k == PASSES - 1 and not is_square) or falls < FALLS * value:
+        objective = float(value.sum()) + penalty
+        if objective < least:
+            fall, least, best, losses = least - objective, objective, (w, b), value
+            has_converged = fall < falls * objective
+            if k == passes - 1 or has_converged:
                 break
-            pull = strength * diagonal, w - start
-            w, b = newton(w, b, pull, sums, features.nonnegative, fit_intercept)
+            w, b = fit.newton(w, b, (strength * diagonal, w - start), sums)
         else:
             w, b = (best[0] + w) / 2, (best[1] + b) / 2
-    w, b = (w, b) if is_square else best
-    coef, intercept = np.reshape(units[:, None] * w, np.shape(model.coef)), center + units * b
-    is_one = np.ndim(model.intercept) == 0
-    return replace(model, coef=coef, intercept=float(intercept[0]) if is_one else intercept)
+    return Descent(best, losses, has_converged)
 
 
-def newton(
-    w: np.ndarray,
-    b: np.ndarray,
-    pull: tuple[np.ndarray, np.ndarray],
-    sums: list[np.ndarray],
-    nonnegative: np.ndarray,
-    fit_intercept: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights and intercepts after a Newton step of each target.
+def diagonals(H: np.ndarray) -> np.ndarray:
+    """Return a copy of the diagonal of each of several matrices."""
+    return np.einsum("kjj->kj", H).copy()
 
-    pull : the curvatures of the penalty, and how far the weights have come from where they began
-    sums : of `moments`, over all rows: H, which is lost, Phi'h, the sum of h, Phi'u, the sum of u
-    """
-    w, b = w.copy(), b.copy()
-    for k, (H, m, total, g, slope) in enumerate(zip(*sums, strict=True)):
-        own, moved = pull[0][k], pull[1][k]
-        eliminate_intercept(H, m, total if fit_intercept else 0.0)
-        g = g + own * moved
-        if fit_intercept and total > 0:
-            g = g - m * (slope / total)
-        H[np.diag_indices_from(H)] += own + np.finfo(float).tiny
-        new = nonnegative_minimum(H, H @ w[k] - g, nonnegative)
-        if fit_intercept and total > 0:
-            b[k] -= (slope + m @ (new - w[k])) / total
-        w[k] = new
-    return w, b
+
+def _minimum(H, c, sign):
+    """Return the w of least (1/2) w'H w - c'w whose entries have the signs that are asked for."""
+    if (sign >= 0).all():
+        return nonnegative_minimum(H, c, sign > 0)
+    turn = np.where(sign < 0, -1.0, 1.0)
+    return turn * nonnegative_minimum(turn[:, None] * H * turn, turn * c, sign != 0)
 
 
 def moments(
     features: FeatureSet,
     losses: list[Loss] | None,
+    dtype: DTypeLike,
     w: np.ndarray,
     b: np.ndarray,
     block: Block,
     y: Array,
     s: Array,
+    *fixed: Array,
 ) -> tuple[np.ndarray, ...]:
     """Return sums over the rows of a block, for each target: s L, Phi' diag(h) Phi, Phi'h, h,
     Phi'u, u, with h = s L'' and u = s L' at weights w and intercepts b.
 
     losses : the loss of each target; None: the multinomial loss of all
+    dtype, fixed : as in `FitOfTerms`
     """
     K, xp = len(w), namespace(s)
     z = block.apply(features, w)
+    z = z + fixed[0] if fixed else z
     each = _of_classes(xp, z, b, y, s) if losses is None else _of_targets(xp, z, b, y, s, losses)
     found: list[list[Any]] = [[], [], [], [], [], []]
     for k, (value, u, h) in enumerate(each):
         of_square = losses is not None and losses[k].is_quadratic and k > 0
-        H = found[1][0] if of_square else _gram(features, block, h)
+        H = found[1][0] if of_square else _gram(features, block, h, dtype)
         m = found[2][0] if of_square else block.correlate(features, h)
         sums = float(xp.sum(value)), H, m, float(xp.sum(h)), block.correlate(features, u)
         for part, own in zip(found, (*sums, float(xp.sum(u))), strict=True):
@@ -134,10 +232,10 @@ def moments(
     return tuple(np.reshape(np.stack(part), (K, *np.shape(part[0]))) for part in found)
 
 
-def _gram(features, block, h):
-    """Return Phi' diag(h) Phi, of products in single precision: the penalty makes up for it."""
+def _gram(features, block, h, dtype):
+    """Return Phi' diag(h) Phi."""
     largest = float(namespace(h).max(h)) or 1.0
-    H = block.gram(features, features, h / largest, np.float32)
+    H = block.gram(features, features, h / largest, dtype)
     H *= largest
     return H
 
