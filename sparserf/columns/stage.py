@@ -328,6 +328,21 @@ class ColumnStage:
         given = {v: (np.unique(ends[v]),) * 2 for v in np.flatnonzero(held).tolist()}
         return self._with_knots(given) if given else self
 
+    def flattened(self, ends: np.ndarray) -> ColumnStage:
+        """Return the stage that encodes numbers beyond the ends (low, high) of each encoding as the
+        ends: its knots are those between, and one at each end.
+
+        Encodings with infinite ends stay, as do those that are no functions of a number.
+        """
+        given = {}
+        for v in np.flatnonzero(np.isfinite(ends).all(axis=1) & self.rises).tolist():
+            knots, scores = self.encoding(v).knots or (ends[v], ends[v])
+            low, high = np.clip(ends[v], knots[0], knots[-1])
+            cut = np.unique([low, *knots[(low < knots) & (knots < high)], high])
+            is_number = np.array_equal(knots, scores)  # which interpolation would round
+            given[v] = cut, cut if is_number else np.interp(cut, knots, scores)
+        return self._with_knots(given) if given else self
+
     @cached_property
     def ends(self) -> np.ndarray:
         """The numbers between which each encoding is `held`, (n_encodings, 2); infinite where it is

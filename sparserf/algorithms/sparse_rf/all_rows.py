@@ -22,6 +22,7 @@ import numpy as np
 from ..._base.arrays import namespace
 from ..._base.progress import check_not_ended
 from ...solvers.nonnegative import nonnegative_minimum
+from ..task import in_units
 from .fold_path import LEAST_CURVATURE, eliminate_intercept
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 PASSES = 3
 # A fall of the objective by less than this share of it ends them.
 FALLS = 1e-4
+# A rise of the objective by this share of it is rounding; an objective that is smaller than the
+# second is 0 but for rounding, in units of the target.
+ROUNDING, LEAST_OBJECTIVE = 1e-12, 1e-10
 
 
 def fitted_to_all_rows(
@@ -74,15 +78,18 @@ class FitOfTerms:
     dtype : that of the products in H; None: that of X. Single precision is enough where a penalty
         makes up for it.
     fixed : nothing, or the one row vector (n_targets, n_rows) that is added to the margins
+    tilt : a linear function of weights and intercepts, as their factors, that is taken off the mean
+        loss
     """
 
     rows: Rows
     features: FeatureSet
     task: Task
-    sign: np.ndarray
+    sign: np.ndarray | int = 0
     fit_intercept: bool = True
     dtype: DTypeLike = np.float32
     fixed: tuple[RowVector, ...] = ()
+    tilt: tuple[np.ndarray | float, np.ndarray | float] = (0.0, 0.0)
 
     @cached_property
     def units(self) -> np.ndarray:
@@ -110,11 +117,31 @@ class FitOfTerms:
         center = np.ravel(np.stack(self.task.centers))
         return self.units[:, None] * w, center + self.units * b
 
+    def total(self, losses: np.ndarray) -> float:
+        """Return the sum over the outputs of mean losses, in the units of y."""
+        degree = self.task.loss.degree
+        pairs = zip(losses.tolist(), self.units.tolist(), strict=True)
+        return sum(in_units(loss, unit, degree) for loss, unit in pairs)
+
+    def slopes_at(
+        self, f: RowVector, b: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the mean loss of each target at margins f + b, and its slopes there in the weights
+        and in the intercepts."""
+        ask = partial(slopes, self.features, self._losses, b)
+        own = self.rows.sum(ask, self._targets, self.task.weight, f)
+        value, g, g_b = (part / self.rows.n_rows for part in own)
+        return value, g, g_b
+
+    @property
+    def _losses(self):
+        """The loss of each target; None: the multinomial loss of all."""
+        return None if self.task.is_joint else self.task.losses
+
     def sums_at(self, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """Return the mean loss of each target, and means over the rows: H, Phi'h, h, Phi'u, u of
         `moments`."""
-        losses = None if self.task.is_joint else self.task.losses
-        ask = partial(moments, self.features, losses, self.dtype, w, b)
+        ask = partial(moments, self.features, self._losses, self.dtype, w, b)
         own = self.rows.sum(ask, self._targets, self.task.weight, *self.fixed)
         value, *sums = (np.require(part, requirements="W") for part in own)
         for part in (value, *sums):
@@ -136,13 +163,17 @@ class FitOfTerms:
         """
         own, moved = np.broadcast_arrays(*pull)
         w, b = w.copy(), b.copy()
-        for k, (H, m, total, g, slope) in enumerate(zip(*sums, strict=True)):
+        *curved, g, slope = sums
+        tilted = g - self.tilt[0], slope - self.tilt[1]
+        for k, (H, m, total, g, slope) in enumerate(zip(*curved, *tilted, strict=True)):
             eliminate_intercept(H, m, total if self.fit_intercept else 0.0)
             g = g + own[k] * moved[k]
             if self.fit_intercept and total > 0:
                 g = g - m * (slope / total)
             H[np.diag_indices_from(H)] += own[k] + np.finfo(float).tiny
             new = _minimum(H, H @ w[k] - g, self.sign)
+            if new is None:  # no ridge makes H definite
+                continue
             if self.fit_intercept and total > 0:
                 b[k] -= (slope + m @ (new - w[k])) / total
             w[k] = new
@@ -175,13 +206,17 @@ def minimised(
         value, sums = fit.sums_at(w, b)
         diagonal = diagonals(sums[0]) if diagonal is None else diagonal
         penalty = strength / 2 * float((diagonal * (w - start) ** 2).sum())
-        objective = float(value.sum()) + penalty
+        size = float(value.sum()) + penalty
+        objective = size - float(np.sum(fit.tilt[0] * w) + np.sum(fit.tilt[1] * b))
         if objective < least:
             fall, least, best, losses = least - objective, objective, (w, b), value
-            has_converged = fall < falls * objective
+            has_converged = fall < falls * (size + LEAST_OBJECTIVE)
             if k == passes - 1 or has_converged:
                 break
             w, b = fit.newton(w, b, (strength * diagonal, w - start), sums)
+        elif objective - least <= ROUNDING * (size + LEAST_OBJECTIVE):
+            has_converged = True
+            break
         else:
             w, b = (best[0] + w) / 2, (best[1] + b) / 2
     return Descent(best, losses, has_converged)
@@ -194,7 +229,9 @@ def diagonals(H: np.ndarray) -> np.ndarray:
 
 def _minimum(H, c, sign):
     """Return the w of least (1/2) w'H w - c'w whose entries have the signs that are asked for."""
-    if (sign >= 0).all():
+    if not len(c):
+        return c
+    if not (sign < 0).any():
         return nonnegative_minimum(H, c, sign > 0)
     turn = np.where(sign < 0, -1.0, 1.0)
     return turn * nonnegative_minimum(turn[:, None] * H * turn, turn * c, sign != 0)
@@ -220,9 +257,8 @@ def moments(
     K, xp = len(w), namespace(s)
     z = block.apply(features, w)
     z = z + fixed[0] if fixed else z
-    each = _of_classes(xp, z, b, y, s) if losses is None else _of_targets(xp, z, b, y, s, losses)
     found: list[list[Any]] = [[], [], [], [], [], []]
-    for k, (value, u, h) in enumerate(each):
+    for k, (value, u, h) in enumerate(_of_each(losses, z, b, y, s)):
         of_square = losses is not None and losses[k].is_quadratic and k > 0
         H = found[1][0] if of_square else _gram(features, block, h, dtype)
         m = found[2][0] if of_square else block.correlate(features, h)
@@ -230,6 +266,31 @@ def moments(
         for part, own in zip(found, (*sums, float(xp.sum(u))), strict=True):
             part.append(own)
     return tuple(np.reshape(np.stack(part), (K, *np.shape(part[0]))) for part in found)
+
+
+def slopes(
+    features: FeatureSet,
+    losses: list[Loss] | None,
+    b: np.ndarray,
+    block: Block,
+    y: Array,
+    s: Array,
+    f: Array,
+) -> tuple[np.ndarray, ...]:
+    """Return sums over the rows of a block, for each target: s L, Phi'u, u at margins f + b, as
+    `moments` has them."""
+    xp, found = namespace(s), []
+    for value, u, _ in _of_each(losses, f, b, y, s):
+        found.append((float(xp.sum(value)), block.correlate(features, u), float(xp.sum(u))))
+    return tuple(np.stack(part) for part in zip(*found, strict=True))
+
+
+def _of_each(losses, z, b, y, s):
+    """Yield s L, s L' and s L'' of each target at margins z + b."""
+    xp = namespace(s)
+    if losses is None:
+        return _of_classes(xp, z, b, y, s)
+    return _of_targets(xp, z, b, y, s, losses)
 
 
 def _gram(features, block, h, dtype):

@@ -1,0 +1,397 @@
+"""Refit an edited model: some terms are dropped, some stay as they are, columns are flattened,
+coefficients get a sign, and the others are fitted again with the model's own loss.
+
+With coefficients w_kj and intercepts b_k of output k, and w0 those that the model has, the minimum
+is sought of
+
+    (1/n) sum_i s_i L(f(x_i), y_i) + (alpha / 2) sum_kj h_kj (w_kj - w0_kj)^2,
+
+over the terms that are neither dropped nor frozen, with h_kj = (1/n) sum_i s_i L'' phi_j(x_i)^2
+where the fit begins. So alpha is the weight of what the model says beside that of the rows, and
+what the rows leave open stays as the model has it. Terms that are frozen are added to the margins.
+Newton steps are those of `sparse_rf/all_rows.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from .._base.calls import checks_call
+from .._base.checks import check_real, text_of
+from .._base.screen import short_name
+from .._base.threads import single_threaded_blas
+from ..columns.clocks import what_of
+from ..columns.places import find_columns
+from ..expansion.fit_info import warn_unconverged
+from ..expansion.terms import (
+    column_clocks,
+    column_levels,
+    column_names,
+    stage_of,
+    terms_of,
+)
+from ..losses import LOSSES, check_loss
+from ..losses.base import Loss
+from ..model import SparseModel
+from .arguments import ColumnSetting, FitOptions, RowSetting
+from .sparse_rf.all_rows import FitOfTerms, minimised
+from .sparse_rf.mean import with_best_intercept
+from .task import Task, in_units, with_ties
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .._base.types import MatrixLike
+    from ..columns.stage import ColumnStage
+    from ..features import FeatureSet
+
+# The place of a term, the name of a column, for all terms that see it, or a rule in words.
+TermKey: TypeAlias = int | str
+# What users write of terms: one key, or several.
+Terms: TypeAlias = "TermKey | Iterable[TermKey] | None"
+# The ends of a column beyond which the model is flat; None: that of the training rows.
+Ends: TypeAlias = "tuple[Any, Any]"
+
+# The most passes over the rows, and the share of the objective by which it then falls no more.
+PASSES, FALLS = 100, 1e-10
+# The most numbers of the Hessians of all outputs: 1.6 GB.
+MOST_NUMBERS = 2e8
+# lambda: beside the curvature of the mean loss, it counts so much what coefficients were before.
+RIDGE = 0.01
+# The largest end of a column.
+LARGEST = 1e300
+# The most columns of a term that an error names.
+MOST_NAMED = 3
+
+
+@checks_call
+def refit(
+    model: SparseModel,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    drop: Terms = None,
+    freeze: Terms = None,
+    flatten: Mapping[str | int, Ends] | None = None,
+    sign: Mapping[TermKey, int] | None = None,
+    trust: float = 0.5,
+    loss: Loss | None = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    workers: int = 1,
+) -> SparseModel:
+    check_model(model)
+    trust, terms = check_real("trust", trust, 0), NamedTerms(model)
+    edit = Edit(
+        terms.mask("drop", drop),
+        terms.mask("freeze", freeze),
+        terms.signs(sign),
+        read_ends(model, flatten),
+    )
+    _check_apart(edit, terms)
+    options = FitOptions(
+        features=model.features,
+        columns=ColumnSetting(missing="learn"),
+        rows=RowSetting(_loss_of(model, loss), sample_weight, None, offset, None, workers),
+    )
+    task = Task.from_options(X, y, options, losses=tuple(LOSSES), several_outputs="apart")
+    _check_target(model, task)
+    with single_threaded_blas(), task.raw:
+        return refitted(model, task.centered(True), edit, trust)
+
+
+@dataclass(frozen=True, eq=False)
+class Edit:
+    """What is changed in a model, beside the coefficients that are fitted again.
+
+    dropped, frozen : masks of the terms
+    sign : the sign that the coefficient of each term is to have, 1 or -1; 0 for any
+    ends : {column: (low, high)}, beyond which the model is to be constant
+    """
+
+    dropped: np.ndarray
+    frozen: np.ndarray
+    sign: np.ndarray
+    ends: dict[int, tuple[float, float]]
+
+    def sentences(self, model: SparseModel) -> list[str]:
+        """Return what is changed, in words."""
+        told = []
+        if n := np.count_nonzero(self.dropped):
+            told.append(f"dropped {_counted(n)}")
+        if n := np.count_nonzero(self.frozen):
+            told.append(f"kept {_counted(n)} as {'it was' if n == 1 else 'they were'}")
+        names, clocks = column_names(model), column_clocks(model)
+        for j, ends in self.ends.items():
+            clock = clocks.get(j)
+            low, high = (f"{end:g}" if clock is None else str(clock.cell(end)) for end in ends)
+            told.append(f"made constant in {short_name(names[j])} beyond [{low}, {high}]")
+        for way, words in ((1, "at least 0"), (-1, "at most 0")):
+            if n := np.count_nonzero(self.sign == way):
+                told.append(f"held {_counted(n)} {words}")
+        return told
+
+
+def _counted(n):
+    """Return a number of terms in words."""
+    return "1 term" if n == 1 else f"{n:,} terms"
+
+
+def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> SparseModel:
+    """Return the edited model, its other terms fitted again to the rows of a task."""
+    kept = np.flatnonzero(~edit.dropped)
+    features = model.features.take(kept).staged(flattened(model, edit.ends))
+    turn = np.where(gains(model.features) < 0, -1, 1)  # of coefficients beside what terms add
+    sign = np.where(features.nonnegative, 1, (turn * edit.sign)[kept])
+    coef = model.coef[..., kept]
+    coef = np.where((sign != 0) & (np.sign(coef) == -sign), 0.0, coef)
+    edited = replace(model, coef=coef, features=features, support=model.support[kept])
+    edited = with_best_intercept(edited, task)
+
+    free, frozen = np.flatnonzero(~edit.frozen[kept]), np.flatnonzero(edit.frozen[kept])
+    rows, terms = task.raw.staged(features.stage, is_asked_often=True), features.staged(None)
+    fit = FitOfTerms(rows, terms.take(free), task, sign[free], dtype=None)
+    (w, b), (w_before, b_before) = fit.in_units(edited), fit.in_units(model)
+    f = task.raw.staged(model.features.stage).apply(model.features.staged(None), w_before)
+    before, *slopes = fit.slopes_at(f, b_before)
+    fixed = (rows.apply(terms.take(frozen), w[:, frozen]),) if len(frozen) else ()
+    fit = replace(fit, fixed=fixed, tilt=(trust * slopes[0], trust * slopes[1]))
+    found = minimised(fit, w[:, free], b, RIDGE, PASSES, FALLS)
+    new, intercept = fit.in_units_of_y(*found.solution)
+    if not (np.isfinite(new).all() and np.isfinite(intercept).all()):
+        raise ValueError(
+            "y must be of moderate size, got values whose coefficients overflow: scale it"
+        )
+    if not found.has_converged:
+        warn_unconverged(
+            f"refit ended after {PASSES} passes over the rows, before the objective came to rest"
+        )
+
+    coef = coef.copy()
+    coef[..., free] = new.reshape(*coef.shape[:-1], len(free))
+    used = np.atleast_2d(coef).any(axis=0)
+    used[frozen] = True
+    features = features.take(np.flatnonzero(used))
+    told = edit.sentences(model)
+    if left_out := np.count_nonzero(~used):
+        told.append(f"left out {_counted(left_out)} whose coefficient became 0")
+    after, first = (fit.total(each) for each in (found.losses, before))
+    told.append(
+        f"fitted {_counted(np.count_nonzero(used[free]))} again to {rows.n_rows:,} rows, mean loss "
+        f"{after:.4g} (before: {first:.4g})"
+    )
+    return with_ties(
+        replace(
+            edited,
+            coef=coef[..., used],
+            intercept=intercept if np.ndim(model.intercept) else float(intercept[0]),
+            support=edited.support[used],
+            features=features,
+            ranges=model.ranges.seen_by(features.columns_seen),
+            info=replace(
+                model.info,
+                n_nonzero=len(features),
+                validation_loss=None,
+                fidelity=None,
+                dual_gap=None,
+                error_bound=None,
+                edits=(*model.info.edits, *told),
+            ),
+        )
+    )
+
+
+def flattened(model: SparseModel, ends: dict[int, tuple[float, float]]) -> ColumnStage | None:
+    """Return the column stage of a model, constant in some columns beyond ends."""
+    if not ends:
+        return model.features.stage
+    stage, names = stage_of(model.features), column_names(model)
+    of_columns = np.tile([-np.inf, np.inf], (model.n_features_in, 1))
+    of_columns[list(ends)] = list(ends.values())
+    of_encodings = of_columns[stage.column]
+    turns = np.isfinite(of_encodings).all(axis=1) & (stage.turn > 0) & model.features.inputs_seen
+    if turns.any():
+        name = names[int(stage.column[np.flatnonzero(turns)[0]])]
+        raise ValueError(
+            f"flatten must have columns that terms see as numbers alone, got {name!r}, of which "
+            "they see the time of the day, the week or the year"
+        )
+    return stage.flattened(of_encodings)
+
+
+def gains(features: FeatureSet) -> np.ndarray:
+    """Return the factor of each term beside its coefficient."""
+    gain = np.empty(len(features))
+    for term in terms_of(features):
+        gain[term.position] = term.gain
+    return gain
+
+
+# ---------------------------------------------------------------- arguments
+
+
+class NamedTerms:
+    """The terms of a model as users name them: by their places in `coef`, by the name of a column
+    that they see, or, of rules, in words."""
+
+    def __init__(self, model: SparseModel):
+        self._model, self._n = model, len(model.features)
+        self._names = column_names(model)
+
+    @cached_property
+    def _by_text(self):
+        """{name of a column, or rule in words: the places of its terms}."""
+        names, stage = self._names, self._model.features.stage
+        of_columns, of_rules = {}, {}
+        for term in terms_of(self._model.features):
+            for j in term.columns.tolist():
+                of_columns.setdefault(names[j], []).append(term.position)
+            if words := term.condition(names, stage):
+                of_rules.setdefault(words, []).append(term.position)
+        return of_rules | of_columns
+
+    def mask(self, argument: str, keys: Terms) -> np.ndarray:
+        """Return a mask of the terms that an argument names."""
+        mask = np.zeros(self._n, bool)
+        keys = [keys] if isinstance(keys, (str, Integral)) else () if keys is None else keys
+        if not isinstance(keys, Iterable):
+            raise TypeError(
+                f"{argument} must be places of terms, names of columns or rules, got {keys!r}"
+            )
+        for key in keys:
+            mask[self.places(argument, key)] = True
+        return mask
+
+    def signs(self, given: Mapping[TermKey, int] | None) -> np.ndarray:
+        """Return the sign that is asked of each term; 0 where none is."""
+        sign = np.zeros(self._n, int)
+        if given is None:
+            return sign
+        if not isinstance(given, Mapping):
+            raise TypeError(f"sign must be a mapping of terms to 1 or -1, got {given!r}")
+        lowest = np.where(self._model.features.nonnegative, gains(self._model.features), 0)
+        for key, way in given.items():
+            if isinstance(way, (bool, np.bool_)) or way not in (1, -1):
+                raise ValueError(f"sign must be 1 or -1 for {key!r}, got {way!r}")
+            for k in self.places("sign", key):
+                if sign[k] == -way or lowest[k] * way < 0:
+                    other = "of a monotone model" if lowest[k] else "by another key"
+                    raise ValueError(f"sign must not be {way} for {self.title(k)}, {-way} {other}")
+                sign[k] = way
+        return sign
+
+    def places(self, argument: str, key: TermKey) -> list[int]:
+        """Return the places of the terms that a key means."""
+        if isinstance(key, str):
+            if text_of(key) not in self._by_text:
+                raise ValueError(
+                    f"{argument} must name columns that terms see, or rules as summary writes "
+                    f"them, got {key!r}"
+                )
+            return self._by_text[text_of(key)]
+        if isinstance(key, (bool, np.bool_)) or not isinstance(key, Integral):
+            raise TypeError(
+                f"{argument} must be places of terms, names of columns or rules, got {key!r}"
+            )
+        if not 0 <= key < self._n:
+            raise ValueError(f"{argument} must have places of terms in [0, {self._n}), got {key}")
+        return [int(key)]
+
+    def title(self, k: int) -> str:
+        """Return a term in words, with its place."""
+        (term,) = terms_of(self._model.features.take([k]))
+        return f"term {k}, {term.title(self._names, MOST_NAMED, self._model.features.stage)}"
+
+
+def _check_apart(edit, terms):
+    """Check that no term is named by two arguments."""
+    masks = {"drop": edit.dropped, "freeze": edit.frozen, "sign": edit.sign != 0}
+    for (one, of_one), (other, of_other) in combinations(masks.items(), 2):
+        if (of_one & of_other).any():
+            k = int(np.flatnonzero(of_one & of_other)[0])
+            raise ValueError(
+                f"{one} and {other} must have no term in common, got {terms.title(k)}"
+            )
+
+
+def read_ends(
+    model: SparseModel, flatten: Mapping[str | int, Ends] | None
+) -> dict[int, tuple[float, float]]:
+    """Return {column: (low, high)} for the argument `flatten`."""
+    if flatten is None:
+        return {}
+    if not isinstance(flatten, Mapping):
+        raise TypeError(f"flatten must be a mapping of columns to (low, high), got {flatten!r}")
+    names, levels, clocks = column_names(model), column_levels(model), column_clocks(model)
+    seen, ends = model.features.columns_seen, {}
+    found = find_columns("flatten", flatten, names, len(names))
+    for j, pair in zip(found, flatten.values(), strict=True):
+        what = f"flatten[{names[j]!r}]"
+        if j in ends:
+            raise ValueError(f"flatten must have each column once, got {names[j]!r} twice")
+        if levels[j] is not None or not seen[j]:
+            why = "which no term sees" if not seen[j] else "a category"
+            raise ValueError(f"flatten must have columns of numbers, got {names[j]!r}, {why}")
+        if not (isinstance(pair, (tuple, list, np.ndarray)) and len(pair) == 2):
+            raise TypeError(f"{what} must be a pair (low, high), got {pair!r}")
+        known = model.ranges.known(j)
+        if known is None and any(end is None for end in pair):
+            raise ValueError(f"{what} must have two ends, since the model knows no range of it")
+        own = zip(pair, known or pair, strict=True)
+        low, high = (
+            _number(what, given if given is not None else end, clocks.get(j)) for given, end in own
+        )
+        if low > high:
+            raise ValueError(f"{what} must have low <= high, got {pair!r}")
+        ends[j] = low, high
+    return ends
+
+
+def _number(what, end, clock):
+    """Return an end of a column as a number; of a column of times it may be such a time."""
+    if clock is not None and what_of(type(end)):
+        return clock.days(what, end)
+    return check_real(what, end, -LARGEST)
+
+
+def check_model(model: SparseModel) -> None:
+    """Check that a model is one."""
+    if not isinstance(model, SparseModel):
+        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
+
+
+def _loss_of(model, loss):
+    """Return the loss of a model; `loss` is that of the user where it is the user's own."""
+    if model.loss in LOSSES:
+        if loss is not None:
+            raise ValueError(f"loss must be None for a model of {model.loss!r}, got {loss!r}")
+        return type(LOSSES[model.loss])(**model.loss_parameters)
+    if not isinstance(loss, Loss) or loss.name != model.loss:
+        raise ValueError(
+            f"loss must be the loss {model.loss!r} of the model, which is your own, got {loss!r}"
+        )
+    return check_loss(loss, ())
+
+
+def _check_target(model, task):
+    """Check that a task has the classes or outputs of a model, and not too many terms."""
+    K = np.size(model.intercept)
+    if model.classes is not None and not np.array_equal(task.classes, model.classes):
+        raise ValueError(
+            f"y must hold the labels of the model, {model.classes.tolist()}, and no others, got "
+            f"{task.classes.tolist()}"
+        )
+    if len(task.targets) != K:
+        raise ValueError(f"y must have {K} outputs, as the model has, got {len(task.targets)}")
+    if K * len(model.features) ** 2 > MOST_NUMBERS:
+        raise ValueError(
+            f"model must have at most {int((MOST_NUMBERS / K) ** 0.5):,} terms to be fitted again, "
+            f"got {len(model.features):,}: prune it"
+        )
