@@ -1,15 +1,22 @@
 """Refit an edited model: some terms are dropped, some stay as they are, columns are flattened,
 coefficients get a sign, and the others are fitted again with the model's own loss.
 
-With coefficients w_kj and intercepts b_k of output k, and w0 those that the model has, the minimum
-is sought of
+With f the new model, g the one before, w_kj and v_kj their coefficients of output k, the minimum is
+sought, over the terms that are neither dropped nor frozen, of
 
-    (1/n) sum_i s_i L(f(x_i), y_i) + (alpha / 2) sum_kj h_kj (w_kj - w0_kj)^2,
+    (1/n) sum_i s_i [(1 - t) L(f_i, y_i) + t D(f_i, g_i)] + (lambda / 2) sum_kj h_kj (w_kj - v_kj)^2
 
-over the terms that are neither dropped nor frozen, with h_kj = (1/n) sum_i s_i L'' phi_j(x_i)^2
-where the fit begins. So alpha is the weight of what the model says beside that of the rows, and
-what the rows leave open stays as the model has it. Terms that are frozen are added to the margins.
-Newton steps are those of `sparse_rf/all_rows.py`.
+where t is `trust`, D the Bregman divergence of the loss of the row,
+
+    D(f, g) = L(f, y) - L(g, y) - L'(g, y) (f - g),
+
+and h_kj = (1/n) sum_i s_i L'' phi_j(x_i)^2 where the fit begins. For the squared loss the target is
+(1 - t) y + t g; for losses of exponential families, such as the logistic one, it is the mean of y
+and of what the model predicts. The sum in brackets is L(f, y) - t L'(g, y) f, but for a constant:
+only one gradient, that of the mean loss at the model before, is needed of it.
+
+Newton steps are those of `sparse_rf/all_rows.py`, of classes that are fitted together those of
+`refit_multinomial.py`. Terms that are frozen are added to the margins.
 """
 
 from __future__ import annotations
@@ -41,9 +48,10 @@ from ..losses import LOSSES, check_loss
 from ..losses.base import Loss
 from ..model import SparseModel
 from .arguments import ColumnSetting, FitOptions, RowSetting
+from .refit_multinomial import FitOfClasses
 from .sparse_rf.all_rows import FitOfTerms, minimised
 from .sparse_rf.mean import with_best_intercept
-from .task import Task, in_units, with_ties
+from .task import Task, with_ties
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -81,14 +89,122 @@ def refit(
     freeze: Terms = None,
     flatten: Mapping[str | int, Ends] | None = None,
     sign: Mapping[TermKey, int] | None = None,
-    trust: float = 0.5,
+    trust: float = 0.75,
     loss: Loss | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     workers: int = 1,
 ) -> SparseModel:
+    r"""Edit a model that you have looked at, and fit the rest of it again with the same loss.
+
+    Terms are dropped or stay as they are, columns are made constant beyond some ends, and
+    coefficients get a sign. With f the new model and g the one before, the coefficients of all
+    other terms, and the intercept, minimise
+
+    .. math:: \frac{1}{n} \sum_i s_i \bigl[(1 - t) L(f(x_i), y_i) + t D(f(x_i), g(x_i))\bigr]
+        + \frac{0.01}{2} \sum_j h_j (w_j - v_j)^2
+
+    over rows of weights s of mean 1. D is the divergence of the loss,
+    :math:`D(f, g) = L(f, y) - L(g, y) - L'(g, y) (f - g)`: with the squared loss the target is
+    (1 - t) y + t g, with the logistic loss that mean of labels and probabilities. v are the
+    coefficients before, and :math:`h_j = \frac{1}{n} \sum_i s_i L'' \phi_j(x_i)^2` where the fit
+    begins.
+
+    Parameters
+    ----------
+    model : SparseModel
+        The model, which is not changed.
+    X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        The rows of the fit, or others. They may be chunks, on a device or in Dask.
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
+        The target, of the same outputs or classes.
+    drop : int, str, or sequence of these, optional
+        The terms that go. An integer is the place of a term in `coef`; a string is the name of a
+        column, for all terms that see it, or a rule in words, as `summary`, `formula` and the page
+        write it. Columns of an array are called x0, x1, ... Without any term left the model is a
+        constant.
+    freeze : int, str, or sequence of these, optional
+        The terms whose coefficients stay as they are, bit for bit.
+    flatten : mapping, optional
+        {name or index of a column: (low, high)}. Below low and above high the model is constant in
+        the column. None stands for the end of the training rows (`SparseModel.ranges`). Of a column
+        of times these may be times.
+    sign : mapping, optional
+        {term, as in `drop`: 1 or -1}. What stands before the term in the formula is at least 0, or
+        at most 0, for all outputs; terms that become 0 are left out.
+    trust : float, default 0.75
+        How much the predictions of the model count beside y, in [0, 1]: t above. 0: y alone; 1: the
+        predictions alone, as `prune` does.
+    loss : Loss, optional
+        The loss of the model, where it is your own; else None.
+    sample_weight : array of shape (n_samples,), optional
+        Nonnegative weights of the rows.
+    offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        What is added to f in the loss, as in `sparse_rf`.
+    workers : int, default 1
+        Threads; -1 for all cores. The result has the same bits for any number.
+
+    Returns
+    -------
+    SparseModel
+        `info` is that of `model`, and its `edits` tell what was changed, and the mean loss of these
+        rows before and after; validation_loss, fidelity and the bounds are None. Limits stay.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is out of its range or of another type; a term or a column is not there, or no
+        term sees it; a term is named by two of `drop`, `freeze` and `sign`; y has other classes or
+        outputs than the model; the Hessian of all terms has more than 2e8 numbers.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The objective has not come to rest in 100 passes over the rows.
+
+    See Also
+    --------
+    prune : Chooses the terms that stay.
+    sparse_rf : The fit; with `monotone` for a model that is monotone in a column.
+
+    Notes
+    -----
+    The best coefficients for the rows of a fit are not the best for new rows. Fitted again to them
+    with trust=0, and without an edit, the default's models of five tables had 1.04 to 2.5 times the
+    error on new rows that they had before; with 0.75 0.99 to 1.02 times. Give less for other rows
+    than those of the fit.
+
+    Coefficients that must be at least 0, as in a monotone model, stay so. A flat end keeps monotone
+    functions monotone, and makes a convex one no longer convex. A column whose time of the day, the
+    week or the year is seen cannot be flattened.
+
+    Each Newton step takes a pass over the rows, O(n a^2) for n rows and a terms, and O(a^3); a
+    square needs three, other losses some ten, quantiles up to a hundred. Memory: O(a^2) for each
+    output, O(k^2 a^2) for k classes that are fitted together.
+
+    References
+    ----------
+    L. M. Bregman, The relaxation method of finding the common point of convex sets and its
+    application to the solution of problems in convex programming, USSR Computational Mathematics
+    and Mathematical Physics 7, 1967.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, (1000, 2))
+    >>> y = np.sign(X[:, 0]) + 0.5 * (X[:, 1] > 1) + 0.1 * rng.standard_normal(1000)
+    >>> model = srf.sparse_rf(X, y, features=srf.Rules(), max_terms=5, rng=0, verbose=False)
+    >>> edited = srf.refit(model, X, y, drop="x1", flatten={"x0": (-1, 1)})
+    >>> edited.info.edits[1]
+    'made constant in x0 beyond [-1, 1]'
+    >>> bool(edited.predict([[5.0, 0.0]]) == edited.predict([[1.0, 2.0]]))
+    True
+    """
     check_model(model)
-    trust, terms = check_real("trust", trust, 0), NamedTerms(model)
+    if check_real("trust", trust, 0) > 1:
+        raise ValueError(f"trust must be in [0, 1], got {trust}")
+    terms = NamedTerms(model)
     edit = Edit(
         terms.mask("drop", drop),
         terms.mask("freeze", freeze),
@@ -157,19 +273,26 @@ def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> Sparse
 
     free, frozen = np.flatnonzero(~edit.frozen[kept]), np.flatnonzero(edit.frozen[kept])
     rows, terms = task.raw.staged(features.stage, is_asked_often=True), features.staged(None)
-    fit = FitOfTerms(rows, terms.take(free), task, sign[free], dtype=None)
+    Fit = FitOfClasses if task.is_joint else FitOfTerms
+    fit = Fit(rows, terms.take(free), task, sign[free], dtype=None)
     (w, b), (w_before, b_before) = fit.in_units(edited), fit.in_units(model)
     f = task.raw.staged(model.features.stage).apply(model.features.staged(None), w_before)
     before, *slopes = fit.slopes_at(f, b_before)
-    fixed = (rows.apply(terms.take(frozen), w[:, frozen]),) if len(frozen) else ()
-    fit = replace(fit, fixed=fixed, tilt=(trust * slopes[0], trust * slopes[1]))
-    found = minimised(fit, w[:, free], b, RIDGE, PASSES, FALLS)
-    new, intercept = fit.in_units_of_y(*found.solution)
+
+    found = []
+    for k in [None] if task.is_joint or fit.is_square else range(len(w)):
+        own = slice(None) if k is None else slice(k, k + 1)
+        fixed = (rows.apply(terms.take(frozen), w[own][:, frozen]),) if len(frozen) else ()
+        tilt = trust * slopes[0][own], trust * slopes[1][own]
+        one = replace(fit, fixed=fixed, tilt=tilt, output=k)
+        found.append(minimised(one, w[own][:, free], b[own], RIDGE, PASSES, FALLS))
+    solution = zip(*(each.solution for each in found), strict=True)
+    new, intercept = fit.in_units_of_y(*map(np.concatenate, solution))
     if not (np.isfinite(new).all() and np.isfinite(intercept).all()):
         raise ValueError(
             "y must be of moderate size, got values whose coefficients overflow: scale it"
         )
-    if not found.has_converged:
+    if not all(each.has_converged for each in found):
         warn_unconverged(
             f"refit ended after {PASSES} passes over the rows, before the objective came to rest"
         )
@@ -182,7 +305,7 @@ def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> Sparse
     told = edit.sentences(model)
     if left_out := np.count_nonzero(~used):
         told.append(f"left out {_counted(left_out)} whose coefficient became 0")
-    after, first = (fit.total(each) for each in (found.losses, before))
+    after, first = fit.total(np.concatenate([each.losses for each in found])), fit.total(before)
     told.append(
         f"fitted {_counted(np.count_nonzero(used[free]))} again to {rows.n_rows:,} rows, mean loss "
         f"{after:.4g} (before: {first:.4g})"
@@ -316,9 +439,7 @@ def _check_apart(edit, terms):
     for (one, of_one), (other, of_other) in combinations(masks.items(), 2):
         if (of_one & of_other).any():
             k = int(np.flatnonzero(of_one & of_other)[0])
-            raise ValueError(
-                f"{one} and {other} must have no term in common, got {terms.title(k)}"
-            )
+            raise ValueError(f"{one} and {other} must have no term in common, got {terms.title(k)}")
 
 
 def read_ends(

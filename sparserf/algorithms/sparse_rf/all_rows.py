@@ -42,6 +42,8 @@ FALLS = 1e-4
 # A rise of the objective by this share of it is rounding; an objective that is smaller than the
 # second is 0 but for rounding, in units of the target.
 ROUNDING, LEAST_OBJECTIVE = 1e-12, 1e-10
+# Where a step was too long, least curvatures rise by this factor, to this share of the largest.
+RAISED, MOST_RAISED = 5.0, 0.05
 
 
 def fitted_to_all_rows(
@@ -56,7 +58,7 @@ def fitted_to_all_rows(
     if fit.is_square:
         check_not_ended()
         _, sums = fit.sums_at(w, b)
-        w, b = fit.newton(w, b, (strength * diagonals(sums[0]), 0.0), sums)
+        w, b = fit.newton(w, b, (strength * fit.diagonal(sums), 0.0), sums)
     else:
         w, b = minimised(fit, w, b, strength, PASSES, FALLS).solution
     coef, intercept = fit.in_units_of_y(w, b)
@@ -80,6 +82,8 @@ class FitOfTerms:
     fixed : nothing, or the one row vector (n_targets, n_rows) that is added to the margins
     tilt : a linear function of weights and intercepts, as their factors, that is taken off the mean
         loss
+    output : the target that is fitted; None: all
+    least_curvature : the least curvature of a row, as a share of the largest that it may have
     """
 
     rows: Rows
@@ -90,16 +94,28 @@ class FitOfTerms:
     dtype: DTypeLike = np.float32
     fixed: tuple[RowVector, ...] = ()
     tilt: tuple[np.ndarray | float, np.ndarray | float] = (0.0, 0.0)
+    output: int | None = None
+    least_curvature: float = LEAST_CURVATURE
+
+    @property
+    def _own(self):
+        """The places of the targets that are fitted."""
+        return slice(None) if self.output is None else slice(self.output, self.output + 1)
 
     @cached_property
     def units(self) -> np.ndarray:
         """The unit of each target."""
-        return np.array([self.task.unit(y) for y in self.task.targets])
+        return np.array([self.task.unit(y) for y in self.task.targets[self._own]])
 
     @cached_property
     def _targets(self):
         """The targets in their units, side by side."""
-        return np.stack([self.task.target_of(y) for y in self.task.targets])
+        return np.stack([self.task.target_of(y) for y in self.task.targets[self._own]])
+
+    @property
+    def _centers(self):
+        """What is taken off each target."""
+        return np.ravel(np.stack(self.task.centers[self._own]))
 
     @property
     def is_square(self) -> bool:
@@ -108,14 +124,12 @@ class FitOfTerms:
 
     def in_units(self, model: SparseModel) -> tuple[np.ndarray, np.ndarray]:
         """Return the weights and intercepts of a model in the units of the targets."""
-        center = np.ravel(np.stack(self.task.centers))
-        w = np.atleast_2d(model.coef) / self.units[:, None]
-        return w, (np.atleast_1d(model.intercept) - center) / self.units
+        w = np.atleast_2d(model.coef)[self._own] / self.units[:, None]
+        return w, (np.atleast_1d(model.intercept)[self._own] - self._centers) / self.units
 
     def in_units_of_y(self, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weights and intercepts in the units of y."""
-        center = np.ravel(np.stack(self.task.centers))
-        return self.units[:, None] * w, center + self.units * b
+        return self.units[:, None] * w, self._centers + self.units * b
 
     def total(self, losses: np.ndarray) -> float:
         """Return the sum over the outputs of mean losses, in the units of y."""
@@ -123,9 +137,7 @@ class FitOfTerms:
         pairs = zip(losses.tolist(), self.units.tolist(), strict=True)
         return sum(in_units(loss, unit, degree) for loss, unit in pairs)
 
-    def slopes_at(
-        self, f: RowVector, b: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def slopes_at(self, f: RowVector, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the mean loss of each target at margins f + b, and its slopes there in the weights
         and in the intercepts."""
         ask = partial(slopes, self.features, self._losses, b)
@@ -136,17 +148,24 @@ class FitOfTerms:
     @property
     def _losses(self):
         """The loss of each target; None: the multinomial loss of all."""
-        return None if self.task.is_joint else self.task.losses
+        return None if self.task.is_joint else self.task.losses[self._own]
 
     def sums_at(self, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """Return the mean loss of each target, and means over the rows: H, Phi'h, h, Phi'u, u of
         `moments`."""
-        ask = partial(moments, self.features, self._losses, self.dtype, w, b)
-        own = self.rows.sum(ask, self._targets, self.task.weight, *self.fixed)
+        own = self.rows.sum(self._sums_of_block(w, b), self._targets, self.task.weight, *self.fixed)
         value, *sums = (np.require(part, requirements="W") for part in own)
         for part in (value, *sums):
             part /= self.rows.n_rows  # in place: H is large
         return value, sums
+
+    def _sums_of_block(self, w, b):
+        """Return the function of a block that `sums_at` sums."""
+        return partial(moments, self.features, self._losses, self.dtype, self.least_curvature, w, b)
+
+    def diagonal(self, sums: list[np.ndarray]) -> np.ndarray:
+        """Return the diagonal of H of each target, (n_targets, n_terms)."""
+        return np.einsum("kjj->kj", sums[0]).copy()
 
     def newton(
         self,
@@ -171,7 +190,7 @@ class FitOfTerms:
             if self.fit_intercept and total > 0:
                 g = g - m * (slope / total)
             H[np.diag_indices_from(H)] += own[k] + np.finfo(float).tiny
-            new = _minimum(H, H @ w[k] - g, self.sign)
+            new = minimum_of_signs(H, H @ w[k] - g, self.sign)
             if new is None:  # no ridge makes H definite
                 continue
             if self.fit_intercept and total > 0:
@@ -194,7 +213,7 @@ def minimised(
     fit: FitOfTerms, w: np.ndarray, b: np.ndarray, strength: float, passes: int, falls: float
 ) -> Descent:
     """Return the minimum of the objective with lambda = strength, by Newton steps from w and b; a
-    step that does not lower it is halved.
+    step that does not lower it is halved, and those after it are shorter.
 
     passes : the most passes over the rows
     falls : a fall of the objective by less than this share of it ends them
@@ -204,7 +223,7 @@ def minimised(
     for k in range(passes):
         check_not_ended()
         value, sums = fit.sums_at(w, b)
-        diagonal = diagonals(sums[0]) if diagonal is None else diagonal
+        diagonal = fit.diagonal(sums) if diagonal is None else diagonal
         penalty = strength / 2 * float((diagonal * (w - start) ** 2).sum())
         size = float(value.sum()) + penalty
         objective = size - float(np.sum(fit.tilt[0] * w) + np.sum(fit.tilt[1] * b))
@@ -219,16 +238,14 @@ def minimised(
             break
         else:
             w, b = (best[0] + w) / 2, (best[1] + b) / 2
+            fit = replace(fit, least_curvature=min(RAISED * fit.least_curvature, MOST_RAISED))
     return Descent(best, losses, has_converged)
 
 
-def diagonals(H: np.ndarray) -> np.ndarray:
-    """Return a copy of the diagonal of each of several matrices."""
-    return np.einsum("kjj->kj", H).copy()
-
-
-def _minimum(H, c, sign):
-    """Return the w of least (1/2) w'H w - c'w whose entries have the signs that are asked for."""
+def minimum_of_signs(H: np.ndarray, c: np.ndarray, sign: np.ndarray | int) -> np.ndarray | None:
+    """Return the w of least (1/2) w'H w - c'w whose entries have the signs that are asked for; None
+    where no small ridge makes H definite."""
+    sign = np.broadcast_to(sign, c.shape)
     if not len(c):
         return c
     if not (sign < 0).any():
@@ -241,6 +258,7 @@ def moments(
     features: FeatureSet,
     losses: list[Loss] | None,
     dtype: DTypeLike,
+    least_curvature: float,
     w: np.ndarray,
     b: np.ndarray,
     block: Block,
@@ -252,13 +270,12 @@ def moments(
     Phi'u, u, with h = s L'' and u = s L' at weights w and intercepts b.
 
     losses : the loss of each target; None: the multinomial loss of all
-    dtype, fixed : as in `FitOfTerms`
+    dtype, least_curvature, fixed : as in `FitOfTerms`
     """
     K, xp = len(w), namespace(s)
-    z = block.apply(features, w)
-    z = z + fixed[0] if fixed else z
+    z = margins_of(features, w, block, fixed)
     found: list[list[Any]] = [[], [], [], [], [], []]
-    for k, (value, u, h) in enumerate(_of_each(losses, z, b, y, s)):
+    for k, (value, u, h) in enumerate(_of_each(losses, z, b, y, s, least_curvature)):
         of_square = losses is not None and losses[k].is_quadratic and k > 0
         H = found[1][0] if of_square else _gram(features, block, h, dtype)
         m = found[2][0] if of_square else block.correlate(features, h)
@@ -285,12 +302,20 @@ def slopes(
     return tuple(np.stack(part) for part in zip(*found, strict=True))
 
 
-def _of_each(losses, z, b, y, s):
+def margins_of(
+    features: FeatureSet, w: np.ndarray, block: Block, fixed: tuple[Array, ...]
+) -> Array:
+    """Return Phi w of the rows of a block, with what is added to it."""
+    z = block.apply(features, w)
+    return z + fixed[0] if fixed else z
+
+
+def _of_each(losses, z, b, y, s, least_curvature=0.0):
     """Yield s L, s L' and s L'' of each target at margins z + b."""
     xp = namespace(s)
     if losses is None:
         return _of_classes(xp, z, b, y, s)
-    return _of_targets(xp, z, b, y, s, losses)
+    return _of_targets(xp, z, b, y, s, losses, least_curvature)
 
 
 def _gram(features, block, h, dtype):
@@ -301,12 +326,12 @@ def _gram(features, block, h, dtype):
     return H
 
 
-def _of_targets(xp, z, b, y, s, losses):
+def _of_targets(xp, z, b, y, s, losses, least_curvature):
     """Yield s L, s L' and s L'' of each target."""
     for k, loss in enumerate(losses):
         z_k, y_k = z[k, ...] + float(b[k]), y[k, ...]
         h = loss.curvature(z_k, y_k)
-        least = LEAST_CURVATURE * loss.smoothness if np.isfinite(loss.smoothness) else 0.0
+        least = least_curvature * loss.smoothness if np.isfinite(loss.smoothness) else 0.0
         yield (
             s * loss.value(z_k, y_k),
             s * loss.derivative(z_k, y_k),
@@ -316,12 +341,18 @@ def _of_targets(xp, z, b, y, s, losses):
 
 def _of_classes(xp, z, b, y, s):
     """Yield the same of each class; the loss is that of the rows of the class."""
-    z = xp.stack([z[k, ...] + float(each) for k, each in enumerate(b)])
-    z = z - xp.max(z, axis=0)
-    e = xp.exp(z)
-    total = xp.sum(e, axis=0)
+    z, e, total = softmax_parts(xp, z, b)
     for k in range(len(b)):
         p, own = e[k, ...] / total, xp.where(y[k, ...] > 0, s, 0 * s)
         h = p * (1 - p)
         h = xp.where(h < LEAST_CURVATURE / 4, LEAST_CURVATURE / 4 + 0 * h, h)
         yield own * (xp.log(total) - z[k, ...]), s * p - own, s * h
+
+
+def softmax_parts(xp: Any, z: Array, b: np.ndarray) -> tuple[Array, Array, Array]:
+    """Return margins z + b, less the largest of each row, their exponentials, and the sum of
+    these."""
+    z = xp.stack([z[k, ...] + float(each) for k, each in enumerate(b)])
+    z = z - xp.max(z, axis=0)
+    e = xp.exp(z)
+    return z, e, xp.sum(e, axis=0)
