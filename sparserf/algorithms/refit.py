@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..columns.stage import ColumnStage
     from ..features import FeatureSet
 
 # The place of a term, the name of a column, for all terms that see it, or a rule in words.
@@ -251,7 +250,7 @@ class Edit:
             told.append(f"made constant in {short_name(names[j])} beyond [{low}, {high}]")
         for way, words in ((1, "at least 0"), (-1, "at most 0")):
             if n := np.count_nonzero(self.sign == way):
-                told.append(f"held {_counted(n)} {words}")
+                told.append(f"kept the coefficient of {_counted(n)} {words}")
         return told
 
 
@@ -262,8 +261,9 @@ def _counted(n):
 
 def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> SparseModel:
     """Return the edited model, its other terms fitted again to the rows of a task."""
-    kept = np.flatnonzero(~edit.dropped)
-    features = model.features.take(kept).staged(flattened(model, edit.ends))
+    features, is_constant = flattened(model, edit.ends)
+    kept = np.flatnonzero(~(edit.dropped | is_constant))
+    features = features.take(kept)
     turn = np.where(gains(model.features) < 0, -1, 1)  # of coefficients beside what terms add
     sign = np.where(features.nonnegative, 1, (turn * edit.sign)[kept])
     coef = model.coef[..., kept]
@@ -303,8 +303,10 @@ def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> Sparse
     used[frozen] = True
     features = features.take(np.flatnonzero(used))
     told = edit.sentences(model)
-    if left_out := np.count_nonzero(~used):
-        told.append(f"left out {_counted(left_out)} whose coefficient became 0")
+    if n := np.count_nonzero(is_constant & ~edit.dropped):
+        told.append(f"left out {_counted(n)} then constant")
+    if n := np.count_nonzero(~used):
+        told.append(f"left out {_counted(n)} whose coefficient became 0")
     after, first = fit.total(np.concatenate([each.losses for each in found])), fit.total(before)
     told.append(
         f"fitted {_counted(np.count_nonzero(used[free]))} again to {rows.n_rows:,} rows, mean loss "
@@ -331,22 +333,37 @@ def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> Sparse
     )
 
 
-def flattened(model: SparseModel, ends: dict[int, tuple[float, float]]) -> ColumnStage | None:
-    """Return the column stage of a model, constant in some columns beyond ends."""
+def flattened(
+    model: SparseModel, ends: dict[int, tuple[float, float]]
+) -> tuple[FeatureSet, np.ndarray]:
+    """Return the features of a model, constant in some columns beyond ends, and a mask of those
+    that are then constant everywhere.
+
+    Rules get other thresholds, all else the column stage.
+    """
+    features = model.features
     if not ends:
-        return model.features.stage
-    stage, names = stage_of(model.features), column_names(model)
+        return features, np.zeros(len(features), bool)
+    stage, names = stage_of(features), column_names(model)
     of_columns = np.tile([-np.inf, np.inf], (model.n_features_in, 1))
     of_columns[list(ends)] = list(ends.values())
     of_encodings = of_columns[stage.column]
-    turns = np.isfinite(of_encodings).all(axis=1) & (stage.turn > 0) & model.features.inputs_seen
+    is_flat = np.isfinite(of_encodings).all(axis=1)
+    turns = is_flat & (stage.turn > 0) & features.inputs_seen
     if turns.any():
         name = names[int(stage.column[np.flatnonzero(turns)[0]])]
         raise ValueError(
             f"flatten must have columns that terms see as numbers alone, got {name!r}, of which "
             "they see the time of the day, the week or the year"
         )
-    return stage.flattened(of_encodings)
+    is_itself = stage.is_itself & is_flat
+    is_held = is_flat & (features.inputs_that_matter_beyond | ~is_itself)
+    nowhere = [-np.inf, np.inf]
+    features, is_constant = features.flattened(
+        np.where(is_itself[:, None], of_encodings, nowhere), stage.fill
+    )
+    held = stage.flattened(np.where(is_held[:, None], of_encodings, nowhere))
+    return features if held is stage else features.staged(held), is_constant
 
 
 def gains(features: FeatureSet) -> np.ndarray:

@@ -228,6 +228,13 @@ class ColumnStage:
         """Whether numbers are encoded as they are, not in robust units."""
         return bool(np.isinf(self.reach).all())
 
+    @property
+    def is_itself(self) -> np.ndarray:
+        """Which encodings are numbers as they are, perhaps constant beyond ends."""
+        is_as_it_is = (self.center == 0) & (self.unit == 1) & np.isinf(self.reach)
+        has_no_knots = (np.diff(self.first_knot) == 0) | np.isfinite(self.ends[:, 0])
+        return (self.kind == NUMBER) & is_as_it_is & has_no_knots
+
     @cached_property
     def is_for_intervals(self) -> np.ndarray:
         """Which encodings are numbers as they are beside numbers in robust units: those in which
