@@ -247,6 +247,7 @@ def asked(missing="learn"):
         "decision_function by kernel": kernel.decision_function,
         "transform": logistic.features.transform,
         "prune": lambda X: srf.prune(product, X),
+        "refit": lambda X: srf.refit(product, X, Y),
         "effects": lambda X: srf.plot.effects(drawn, X),
     }
 
@@ -260,6 +261,7 @@ QUESTIONS = [
     "decision_function by kernel",
     "transform",
     "prune",
+    "refit",
     "effects",
 ]
 COLUMNS = {
@@ -455,6 +457,7 @@ def test_what_is_no_model(bad):
     refused("model", srf.plot.effects, bad, X)
     refused("model", srf.plot.input_usage, bad)
     refused("model", srf.prune, bad, X)
+    refused("model", srf.refit, bad, X, Y)
 
 
 @pytest.mark.one_case

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def refit(
     :math:`D(f, g) = L(f, y) - L(g, y) - L'(g, y) (f - g)`: with the squared loss the target is
     (1 - t) y + t g, with the logistic loss that mean of labels and probabilities. v are the
     coefficients before, and :math:`h_j = \frac{1}{n} \sum_i s_i L'' \phi_j(x_i)^2` where the fit
-    begins.
+    begins. (A coefficient before of another sign than `sign` counts as 0.)
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def refit(
         rows=RowSetting(_loss_of(model, loss), sample_weight, None, offset, None, workers),
     )
     task = Task.from_options(X, y, options, losses=tuple(LOSSES), several_outputs="apart")
-    _check_target(model, task)
+    _check_task(model, task, np.count_nonzero(~(edit.dropped | edit.frozen)))
     with single_threaded_blas(), task.raw:
         return refitted(model, task.centered(True), edit, trust)
 
@@ -235,6 +235,11 @@ class Edit:
     frozen: np.ndarray
     sign: np.ndarray
     ends: dict[int, tuple[float, float]]
+
+    def sign_of_coef(self, model: SparseModel) -> np.ndarray:
+        """Return the sign that each coefficient is to have: rules, and others, may have a factor
+        below 0."""
+        return np.where(gains(model.features) < 0, -1, 1) * self.sign
 
     def sentences(self, model: SparseModel) -> list[str]:
         """Return what is changed, in words."""
@@ -264,20 +269,74 @@ def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> Sparse
     features, is_constant = flattened(model, edit.ends)
     kept = np.flatnonzero(~(edit.dropped | is_constant))
     features = features.take(kept)
-    turn = np.where(gains(model.features) < 0, -1, 1)  # of coefficients beside what terms add
-    sign = np.where(features.nonnegative, 1, (turn * edit.sign)[kept])
+    sign = np.where(features.nonnegative, 1, edit.sign_of_coef(model)[kept])
     coef = model.coef[..., kept]
     coef = np.where((sign != 0) & (np.sign(coef) == -sign), 0.0, coef)
     edited = replace(model, coef=coef, features=features, support=model.support[kept])
-    edited = with_best_intercept(edited, task)
+    again = fitted_again(model, edited, task, sign, edit.frozen[kept], trust)
 
-    free, frozen = np.flatnonzero(~edit.frozen[kept]), np.flatnonzero(edit.frozen[kept])
-    rows, terms = task.raw.staged(features.stage, is_asked_often=True), features.staged(None)
+    used = np.atleast_2d(again.coef).any(axis=0) | edit.frozen[kept]
+    features = features.take(np.flatnonzero(used))
+    told = edit.sentences(model)
+    for mask, words in ((is_constant & ~edit.dropped, "then constant"), (~used, "that became 0")):
+        if mask.any():
+            told.append(f"left out {_counted(np.count_nonzero(mask))} {words}")
+    n_again = np.count_nonzero(used & ~edit.frozen[kept])
+    told.append(
+        f"fitted {_counted(n_again)} again to {task.raw.n_rows:,} rows, mean loss "
+        f"{again.loss:.4g} (before: {again.loss_before:.4g})"
+    )
+    info = replace(
+        model.info,
+        n_nonzero=len(features),
+        edits=(*model.info.edits, *told),
+        **dict.fromkeys(("validation_loss", "fidelity", "dual_gap", "error_bound")),
+    )
+    return with_ties(
+        replace(
+            edited,
+            coef=again.coef[..., used],
+            intercept=again.intercept,
+            support=edited.support[used],
+            features=features,
+            ranges=model.ranges.seen_by(features.columns_seen),
+            info=info,
+        )
+    )
+
+
+class Again(NamedTuple):
+    """The coefficients and intercepts of a model that is fitted again, and the mean loss of the
+    rows with it and with the model before, in units of y."""
+
+    coef: np.ndarray
+    intercept: float | np.ndarray
+    loss: float
+    loss_before: float
+
+
+def fitted_again(
+    model: SparseModel,
+    edited: SparseModel,
+    task: Task,
+    sign: np.ndarray,
+    is_frozen: np.ndarray,
+    trust: float,
+) -> Again:
+    """Fit the terms of the edited model that are not frozen to the rows of a task.
+
+    model : the model before it was edited
+    sign : that of the coefficient of each term; 0 for any
+    """
+    edited = with_best_intercept(edited, task)
+    features, terms = edited.features, edited.features.staged(None)
+    free, frozen = np.flatnonzero(~is_frozen), np.flatnonzero(is_frozen)
+    rows = task.raw.staged(features.stage, is_asked_often=True)
     Fit = FitOfClasses if task.is_joint else FitOfTerms
     fit = Fit(rows, terms.take(free), task, sign[free], dtype=None)
     (w, b), (w_before, b_before) = fit.in_units(edited), fit.in_units(model)
     f = task.raw.staged(model.features.stage).apply(model.features.staged(None), w_before)
-    before, *slopes = fit.slopes_at(f, b_before)
+    losses_before, *slopes = fit.slopes_at(f, b_before)
 
     found = []
     for k in [None] if task.is_joint or fit.is_square else range(len(w)):
@@ -287,8 +346,8 @@ def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> Sparse
         one = replace(fit, fixed=fixed, tilt=tilt, output=k)
         found.append(minimised(one, w[own][:, free], b[own], RIDGE, PASSES, FALLS))
     solution = zip(*(each.solution for each in found), strict=True)
-    new, intercept = fit.in_units_of_y(*map(np.concatenate, solution))
-    if not (np.isfinite(new).all() and np.isfinite(intercept).all()):
+    w, b = fit.in_units_of_y(*map(np.concatenate, solution))
+    if not (np.isfinite(w).all() and np.isfinite(b).all()):
         raise ValueError(
             "y must be of moderate size, got values whose coefficients overflow: scale it"
         )
@@ -296,41 +355,11 @@ def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> Sparse
         warn_unconverged(
             f"refit ended after {PASSES} passes over the rows, before the objective came to rest"
         )
-
-    coef = coef.copy()
-    coef[..., free] = new.reshape(*coef.shape[:-1], len(free))
-    used = np.atleast_2d(coef).any(axis=0)
-    used[frozen] = True
-    features = features.take(np.flatnonzero(used))
-    told = edit.sentences(model)
-    if n := np.count_nonzero(is_constant & ~edit.dropped):
-        told.append(f"left out {_counted(n)} then constant")
-    if n := np.count_nonzero(~used):
-        told.append(f"left out {_counted(n)} whose coefficient became 0")
-    after, first = fit.total(np.concatenate([each.losses for each in found])), fit.total(before)
-    told.append(
-        f"fitted {_counted(np.count_nonzero(used[free]))} again to {rows.n_rows:,} rows, mean loss "
-        f"{after:.4g} (before: {first:.4g})"
-    )
-    return with_ties(
-        replace(
-            edited,
-            coef=coef[..., used],
-            intercept=intercept if np.ndim(model.intercept) else float(intercept[0]),
-            support=edited.support[used],
-            features=features,
-            ranges=model.ranges.seen_by(features.columns_seen),
-            info=replace(
-                model.info,
-                n_nonzero=len(features),
-                validation_loss=None,
-                fidelity=None,
-                dual_gap=None,
-                error_bound=None,
-                edits=(*model.info.edits, *told),
-            ),
-        )
-    )
+    coef = edited.coef.copy()
+    coef[..., free] = w.reshape(*coef.shape[:-1], len(free))
+    loss = fit.total(np.concatenate([each.losses for each in found]))
+    is_one = np.ndim(model.intercept) == 0
+    return Again(coef, float(b[0]) if is_one else b, loss, fit.total(losses_before))
 
 
 def flattened(
@@ -518,9 +547,12 @@ def _loss_of(model, loss):
     return check_loss(loss, ())
 
 
-def _check_target(model, task):
-    """Check that a task has the classes or outputs of a model, and not too many terms."""
-    K = np.size(model.intercept)
+def _check_task(model, task, n_terms):
+    """Check that a task has the columns, and the classes or outputs, of a model, and that there are
+    not too many terms to be fitted."""
+    K, d = np.size(model.intercept), task.raw.n_features_in
+    if d != model.n_features_in:
+        raise ValueError(f"X must have {model.n_features_in} columns, got {d}")
     if model.classes is not None and not np.array_equal(task.classes, model.classes):
         raise ValueError(
             f"y must hold the labels of the model, {model.classes.tolist()}, and no others, got "
@@ -528,8 +560,8 @@ def _check_target(model, task):
         )
     if len(task.targets) != K:
         raise ValueError(f"y must have {K} outputs, as the model has, got {len(task.targets)}")
-    if K * len(model.features) ** 2 > MOST_NUMBERS:
+    most = int((MOST_NUMBERS / (K**2 if task.is_joint else K)) ** 0.5)
+    if n_terms > most:
         raise ValueError(
-            f"model must have at most {int((MOST_NUMBERS / K) ** 0.5):,} terms to be fitted again, "
-            f"got {len(model.features):,}: prune it"
+            f"model must have at most {most:,} terms to be fitted again, got {n_terms:,}: prune it"
         )

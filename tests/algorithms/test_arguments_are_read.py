@@ -38,6 +38,7 @@ FUNCTIONS = {
         {"teacher": lambda X: X[:, 0]},
     ),
     srf.prune: (lambda X, y, **how: srf.prune(how.pop("model"), X, **how), {"model": MODEL}),
+    srf.refit: (lambda X, y, **how: srf.refit(how.pop("model"), X, y, **how), {"model": MODEL}),
     srf.baselines.kernel_ridge: (srf.baselines.kernel_ridge, {}),
     srf.baselines.kernel_svm: (classifier(srf.baselines.kernel_svm), {}),
     srf.baselines.boosting: (classifier(srf.baselines.boosting), {"alpha": 0.1, "n_terms": 2}),

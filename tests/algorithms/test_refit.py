@@ -1,5 +1,5 @@
-"""refit: the objective is least at the edited model, by plain NumPy; what stays, what is flat, which
-signs there are; and what the model tells of its edits."""
+"""refit: the objective is least at the edited model, by plain NumPy; what stays, what is flat,
+which signs there are; and what the model tells of its edits."""
 
 import datetime as dt
 import json
@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf.algorithms.refit import RIDGE
 from sparserf.expansion.terms import terms_of
+from sparserf.features import BoxBlock
 
 from ..conftest import phi_oracle
 
@@ -25,7 +26,7 @@ F = np.sin(2 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2]
 Y = F + 0.2 * RNG.standard_normal(N)
 FAR = RNG.uniform(-9, 9, (200, 3))
 COSINES = {"features": "gaussian", "alpha": 0.02, "n_components": 300, "rng": 0}
-RULES = {"features": srf.Rules(), "max_terms": 8, "rng": 0}
+RULES = {"features": srf.Rules(), "alpha": 0.1, "rng": 0}
 THREE = np.digitize(Y, [-0.5, 0.5])
 
 
@@ -51,7 +52,7 @@ def cosines():
 
 @pytest.fixture(scope="module")
 def rules():
-    return srf.sparse_rf(pd.DataFrame(X, columns=["a", "b", "c"]), Y, **RULES, verbose=False)
+    return srf.sparse_rf(pd.DataFrame(X, columns=["a", "b", "c"]), Y, **RULES)
 
 
 def frame(X):
@@ -248,7 +249,7 @@ def test_coefficients_have_the_signs_that_are_asked_for(cosines):
 
 def test_signs_are_those_of_what_rules_add_and_hold_for_classes():
     table = frame(X)
-    model = srf.sparse_rf(table, THREE, loss="multinomial", verbose=False, **RULES)
+    model = srf.sparse_rf(table, THREE, loss="multinomial", **RULES)
     edited = srf.refit(model, table, THREE, sign=dict.fromkeys(range(len(model.features)), -1))
     gain = np.array(
         [term.gain for term in sorted(terms_of(edited.features), key=lambda t: t.position)]
@@ -256,6 +257,11 @@ def test_signs_are_those_of_what_rules_add_and_hold_for_classes():
     assert (edited.coef * gain <= 0).all() and (edited.coef != 0).any()
 
 
+LOW = np.array([[-0.8, -np.inf], [0.2, -1.0], [-1.5, 0.3]])
+BOXES = BoxBlock(
+    1.0, np.array([[0, 2], [0, 1], [2, 1]], np.int32), LOW, np.full((3, 2), 1.2), np.ones(3)
+)
+MIXED = srf.Fourier(gamma=0.3).draw(30, 3, rng=0).concat(srf.FeatureSet([BOXES], 3))
 FLAT = {
     "cosines": {**COSINES},
     "as they are": {**COSINES, "scale": None},
@@ -265,7 +271,7 @@ FLAT = {
     "rules": {"features": srf.Rules(), "alpha": 0.05, "rng": 0},
     "relu": {**COSINES, "features": srf.RandomNeurons("relu", order=2)},
     "products": {"features": srf.Taylor(2), "alpha": 0.01, "rng": 0},
-    "mixed": {**COSINES, "features": (srf.Rules(), srf.Fourier(0.3)), "scale": None},
+    "mixed": {"features": MIXED, "alpha": 0.01, "rng": 0},
 }
 
 
@@ -326,20 +332,15 @@ def test_columns_of_times_have_times_as_ends():
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(RNG.integers(0, 700, N), "D")
     table = pd.DataFrame({"when": days, "b": X[:, 1]})
     y = (table["when"] - table["when"].min()).dt.days / 100 + X[:, 1]
-    model = srf.sparse_rf(table, y, features=srf.Rules(), max_terms=6, rng=0, verbose=False)
+    model = srf.sparse_rf(table, y, **RULES)
     first, last = dt.date(2024, 6, 1), dt.date(2025, 2, 1)
     edited = srf.refit(model, table, y, flatten={"when": (first, pd.Timestamp(last))})
     far = table.assign(when=pd.Timestamp("2031-01-01"))
     near = table.assign(when=pd.Timestamp(last))
     np.testing.assert_array_equal(edited.predict(far), edited.predict(near))
     assert "2024-06-01" in edited.info.edits[0]
-    model = srf.sparse_rf(
-        table,
-        np.cos(2 * np.pi * table["when"].dt.dayofyear / 365),
-        rng=0,
-        effort=0.1,
-        verbose=False,
-    )
+    season = np.cos(2 * np.pi * table["when"].dt.dayofyear / 365)
+    model = srf.sparse_rf(table, season, **COSINES)
     with pytest.raises(ValueError, match="flatten must have columns that terms see as numbers"):
         srf.refit(model, table, y, flatten={"when": (first, last)})
 
@@ -514,6 +515,6 @@ def test_other_models_have_errors_of_their_own(rules):
         srf.refit(srf.refit(rules, frame(X), Y, drop="c"), frame(X), Y, flatten={"c": (0, 1)})
     monotone = srf.sparse_rf(X, Y, monotone={2: 1}, **COSINES)
     k = int(np.flatnonzero(monotone.features.nonnegative)[0])
+    gain = next(term.gain for term in terms_of(monotone.features) if term.position == k)
     with pytest.raises(ValueError, match=f"sign must not be -?1 for term {k}, .* of a monotone"):
-        gain = next(t.gain for t in terms_of(monotone.features) if t.position == k)
         srf.refit(monotone, X, Y, sign={k: -int(np.sign(gain))})
