@@ -287,7 +287,7 @@ def test_question_about_what_is_missing(name, kind):
     plt.close("all")
 
 
-@each(QUESTIONS[:-2], LEGAL_X)
+@each(QUESTIONS[:-3], LEGAL_X)
 def test_question_about_x_that_is_odd_but_legal(name, kind):
     odd, plain = LEGAL_X[kind]
     answer, same = asked()[name](value(odd)), asked()[name](plain)
