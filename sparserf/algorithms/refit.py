@@ -42,6 +42,7 @@ from ..expansion.terms import (
     column_levels,
     column_names,
     stage_of,
+    term_gains,
     terms_of,
 )
 from ..losses import LOSSES, check_loss
@@ -239,7 +240,7 @@ class Edit:
     def sign_of_coef(self, model: SparseModel) -> np.ndarray:
         """Return the sign that each coefficient is to have: rules, and others, may have a factor
         below 0."""
-        return np.where(gains(model.features) < 0, -1, 1) * self.sign
+        return np.where(term_gains(model.features) < 0, -1, 1) * self.sign
 
     def sentences(self, model: SparseModel) -> list[str]:
         """Return what is changed, in words."""
@@ -395,14 +396,6 @@ def flattened(
     return features if held is stage else features.staged(held), is_constant
 
 
-def gains(features: FeatureSet) -> np.ndarray:
-    """Return the factor of each term beside its coefficient."""
-    gain = np.empty(len(features))
-    for term in terms_of(features):
-        gain[term.position] = term.gain
-    return gain
-
-
 # ---------------------------------------------------------------- arguments
 
 
@@ -445,7 +438,7 @@ class NamedTerms:
             return sign
         if not isinstance(given, Mapping):
             raise TypeError(f"sign must be a mapping of terms to 1 or -1, got {given!r}")
-        lowest = np.where(self._model.features.nonnegative, gains(self._model.features), 0)
+        lowest = np.where(self._model.features.nonnegative, term_gains(self._model.features), 0)
         for key, way in given.items():
             if isinstance(way, (bool, np.bool_)) or way not in (1, -1):
                 raise ValueError(f"sign must be 1 or -1 for {key!r}, got {way!r}")
