@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .algorithms.mfga import mfga, mfga_path
     from .algorithms.points import Points, points
     from .algorithms.prune import prune
+    from .algorithms.refit import refit
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
     from .features import (
         Bumps,
@@ -55,6 +56,7 @@ _NAMES = {
     "algorithms.mfga": ("mfga", "mfga_path"),
     "algorithms.points": ("Points", "points"),
     "algorithms.prune": ("prune",),
+    "algorithms.refit": ("refit",),
     "algorithms.sparse_rf": ("sparse_rf", "sparse_rf_path"),
     "features": (
         "Bumps",
@@ -112,6 +114,7 @@ __all__ = [
     "plot",
     "points",
     "prune",
+    "refit",
     "show_versions",
     "sparse_rf",
     "sparse_rf_path",

@@ -222,6 +222,7 @@ def asked(missing="learn"):
         "predict by products": products.predict,
         "transform": logistic.features.transform,
         "prune": lambda X: srf.prune(products, X),
+        "refit": lambda X: srf.refit(products, X, Y),
         "effects": lambda X: srf.plot.effects(drawn, X),
     }
 
@@ -233,6 +234,7 @@ QUESTIONS = [
     "predict by products",
     "transform",
     "prune",
+    "refit",
     "effects",
 ]
 COLUMNS = {
@@ -258,7 +260,7 @@ def test_question_about_what_is_missing(name, kind):
     plt.close("all")
 
 
-@each(QUESTIONS[:-2], LEGAL_X)
+@each(QUESTIONS[:-3], LEGAL_X)
 def test_question_about_x_that_is_odd_but_legal(name, kind):
     odd, plain = LEGAL_X[kind]
     answer, same = asked()[name](value(odd)), asked()[name](plain)
@@ -428,6 +430,7 @@ def test_what_is_no_model(bad):
     refused("model", srf.plot.effects, bad, X)
     refused("model", srf.plot.input_usage, bad)
     refused("model", srf.prune, bad, X)
+    refused("model", srf.refit, bad, X, Y)
 
 
 @pytest.mark.one_case

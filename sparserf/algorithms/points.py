@@ -38,7 +38,7 @@ from .._base.calls import checks_call
 from .._base.checks import check_integer
 from .._base.screen import WIDTH, folded, one_line, percent
 from .._base.threads import single_threaded_blas
-from ..expansion.terms import column_names, terms_of
+from ..expansion.terms import column_names, term_gains, terms_of
 from ..losses import PROBABILISTIC
 from ..losses.classification import sigmoid
 from ..model import SparseModel
@@ -147,23 +147,21 @@ def points(
     (True, True)
     """
     max_points = check_integer("max_points", max_points, 1)
-    _check_rules(model)
+    words = _rules_of(model)
     rows = model.features.rows_of(X)
     if rows.n_rows == 0:
         raise ValueError(f"X must have at least one row, got shape (0, {rows.n_features_in})")
     _, rows, weight = rows_of_positive_weight(rows, sample_weight)
-    gain = np.empty(len(model.features))
-    for term in terms_of(model.features):
-        gain[term.position] = term.gain
+    gain = term_gains(model.features)
     w = np.append(model.coef * gain, model.intercept)
     with single_threaded_blas(), rows:
         sets = RuleSets.of_rows(rows, model.features, gain, w, weight / weight.sum())
     sign = np.where(model.features.nonnegative, np.sign(gain), 0)  # that points must have
-    return _told(model, gain, best_score(sets, w, max_points, sign))
+    return _told(model, words, gain, best_score(sets, w, max_points, sign))
 
 
-def _check_rules(model):
-    """Check that a model is a classifier of two classes by a few rules."""
+def _rules_of(model):
+    """Check that a model is a classifier of two classes by a few rules; return these in words."""
     if not isinstance(model, SparseModel):
         raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
     if model.classes is None or len(model.classes) != 2 or model.loss not in PROBABILISTIC:
@@ -171,18 +169,20 @@ def _check_rules(model):
             f"model must be a classifier of two classes with probabilities, got {model!r}: fit it "
             "with loss='logistic'"
         )
-    names, stage = column_names(model), model.features.stage
-    other = [term for term in terms_of(model.features) if not term.condition(names, stage)]
-    if other:
-        raise ValueError(
-            f"model must have no terms but rules, got {other[0].title(names, 3, stage)}: fit it "
-            "with features=sparserf.Rules()"
-        )
+    names, stage, words = column_names(model), model.features.stage, {}
+    for term in terms_of(model.features):
+        words[term.position] = term.condition(names, stage)
+        if not words[term.position]:
+            raise ValueError(
+                f"model must have no terms but rules, got {term.title(names, 3, stage)}: fit it "
+                "with features=sparserf.Rules()"
+            )
     if not 1 <= len(model.features) <= MOST_RULES:
         raise ValueError(
             f"model must have 1 to {MOST_RULES} rules, got {len(model.features)}: fit it with "
             "max_terms, or prune it"
         )
+    return words
 
 
 class RuleSets(NamedTuple):
@@ -296,7 +296,7 @@ def _best_scales(sets, points, scale):
     return t, sets.loss(t * sums)
 
 
-def _told(model, gain, score):
+def _told(model, words, gain, score):
     """Return the points with the rules in words, and the model that they make."""
     p, offset = score.points[:-1], int(score.points[-1])
     kept = np.flatnonzero(p)
@@ -312,9 +312,6 @@ def _told(model, gain, score):
         upper=None,
         info=replace(model.info, n_nonzero=len(kept), validation_loss=None),
     )
-    names, words = column_names(model), {}
-    for term in terms_of(model.features):
-        words[term.position] = term.condition(names, model.features.stage)
     order = kept[np.argsort(-np.abs(p[kept]), kind="stable")].tolist()
     rules, own = tuple(words[j] for j in order), tuple(int(p[j]) for j in order)
     return Points(rules, own, offset, 1 / score.scale, small, score.divergence, score.bound)

@@ -228,6 +228,13 @@ class ColumnStage:
         """Whether numbers are encoded as they are, not in robust units."""
         return bool(np.isinf(self.reach).all())
 
+    @property
+    def is_itself(self) -> np.ndarray:
+        """Which encodings are numbers as they are, perhaps constant beyond ends."""
+        is_as_it_is = (self.center == 0) & (self.unit == 1) & np.isinf(self.reach)
+        has_no_knots = (np.diff(self.first_knot) == 0) | np.isfinite(self.ends[:, 0])
+        return (self.kind == NUMBER) & is_as_it_is & has_no_knots
+
     @cached_property
     def is_for_intervals(self) -> np.ndarray:
         """Which encodings are numbers as they are beside numbers in robust units: those in which
@@ -326,6 +333,21 @@ class ColumnStage:
         near = ends[:, 1] / 2 - ends[:, 0] / 2 < np.finfo(float).max / 2
         held = near & self.rises & (np.diff(self.first_knot) == 0) & (self.unit > 0)
         given = {v: (np.unique(ends[v]),) * 2 for v in np.flatnonzero(held).tolist()}
+        return self._with_knots(given) if given else self
+
+    def flattened(self, ends: np.ndarray) -> ColumnStage:
+        """Return the stage that encodes numbers beyond the ends (low, high) of each encoding as the
+        ends: its knots are those between, and one at each end.
+
+        Encodings with infinite ends stay, as do those that are no functions of a number.
+        """
+        given = {}
+        for v in np.flatnonzero(np.isfinite(ends).all(axis=1) & self.rises).tolist():
+            knots, scores = self.encoding(v).knots or (ends[v], ends[v])
+            low, high = np.clip(ends[v], knots[0], knots[-1])
+            cut = np.unique([low, *knots[(low < knots) & (knots < high)], high])
+            is_number = np.array_equal(knots, scores)  # which interpolation would round
+            given[v] = cut, cut if is_number else np.interp(cut, knots, scores)
         return self._with_knots(given) if given else self
 
     @cached_property

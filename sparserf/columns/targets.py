@@ -215,6 +215,17 @@ def places_of(classes: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.where(classes[place] == labels, place, -1)
 
 
+def label_indices(classes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the index of each label among the classes of a model, which must know it."""
+    index = {label: k for k, label in enumerate(classes.tolist())}
+    different, place = np.unique(labels, return_inverse=True)
+    found = np.array([index.get(label, -1) for label in different.tolist()], int)[place]
+    if (found < 0).any():
+        unknown = labels[found < 0][0].item()
+        raise ValueError(f"y must hold labels that the model knows, got {unknown!r}")
+    return found
+
+
 def weighted_by_class(
     sample_weight: ArrayLike | None,
     class_weight: ClassWeight,

@@ -90,6 +90,8 @@ class FitInfo:
     cut : dict of str to int
         What the fit ended early or left out for want of time or work, in the plural, and how many:
         {"searches": 3}, say. Empty where nothing was cut.
+    edits : tuple of str
+        What `refit` has changed in the model since, in words, one after the other.
 
     Examples
     --------
@@ -118,6 +120,7 @@ class FitInfo:
     cut: dict[str, int] = field(default_factory=dict, hash=False)
     fidelity: float | None = None
     chosen: str | None = None
+    edits: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return all fields; of a long objective, its first and last value."""

@@ -27,6 +27,14 @@ def terms_of(features: FeatureSet) -> Iterator[Term]:
             yield block.term(k, position, column)
 
 
+def term_gains(features: FeatureSet) -> np.ndarray:
+    """Return the factor of each term beside its coefficient, (n_terms,)."""
+    gain = np.empty(len(features))
+    for term in terms_of(features):
+        gain[term.position] = term.gain
+    return gain
+
+
 def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
     """Return |coef_j| sup_x |phi_j(x)|, shape (n_outputs, n_terms).
 

@@ -144,6 +144,7 @@ class Summary:
             f"{self.n_terms} terms ({kinds or 'none'}), {self.size:,} numbers, of {seen}, "
             f"{self._intercept()}",
             f"fit: {self._fit()}",
+            *([f"edited: {'; '.join(self.info.edits)}"] if self.info.edits else []),
         ]
         return [*lines, self.limits] if self.limits else lines
 

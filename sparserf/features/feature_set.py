@@ -261,6 +261,14 @@ class FeatureSet:
         masks = [np.full(len(block), holds(block)) for block in self.blocks]
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
 
+    def flattened(self, ends: np.ndarray, fill: np.ndarray) -> tuple[FeatureSet, np.ndarray]:
+        """Return these features with thresholds within the ends of their inputs alone, and a mask
+        of those that are then constant: `FeatureBlock.flattened`."""
+        pairs = [block.flattened(ends, fill) for block in self.blocks]
+        blocks, masks = [block for block, _ in pairs], [mask for _, mask in pairs]
+        is_constant = self.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
+        return FeatureSet(blocks, self.n_inputs, self.order, self.stage), is_constant
+
     def turned(self, angles: np.ndarray) -> FeatureSet:
         """Return these features with an angle added to the phase of each that is a cosine or
         sine."""

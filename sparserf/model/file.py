@@ -46,7 +46,7 @@ MOST_INPUTS = 2**27
 LONGEST_NAME = 100
 # The most kinds of things that a fit may have cut.
 MOST_CUT = 100
-# The most letters of what a fit has chosen.
+# The most letters of what a fit has chosen, and of an edit.
 LONGEST_CHOSEN = 1_000
 # The types of the entries of an array in JSON: {kind of its dtype: types}.
 JSON_TYPES: dict[str, tuple[type, ...]] = {
@@ -331,7 +331,7 @@ def _checked_order(arrays, n):
 
 def _checked_info(meta, objective):
     """Check and return the `FitInfo`."""
-    meta = {"chosen": None, **meta}  # which older files lack
+    meta = {"chosen": None, "edits": (), **meta}  # which older files lack
     require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
     cut = meta["cut"]
     require(
@@ -368,7 +368,10 @@ def _checked_info(meta, objective):
     require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")
     chosen = meta["chosen"]
     require(chosen is None or (type(chosen) is str and len(chosen) <= LONGEST_CHOSEN), "info")
-    return FitInfo(**meta, objective=tuple(objective.tolist()))
+    edits = meta.pop("edits")
+    require(type(edits) in (list, tuple), "info")
+    require(all(type(edit) is str and len(edit) <= LONGEST_CHOSEN for edit in edits), "info")
+    return FitInfo(**meta, edits=tuple(edits), objective=tuple(objective.tolist()))
 
 
 # -- from an array to JSON, and back

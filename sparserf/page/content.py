@@ -161,6 +161,8 @@ def _what(model, columns, has_rows, n_of_effects, n_of_terms):
     ]
     if told := held_out_error(model):
         lines.append([f"{told[0]} of held-out rows, told by the fit", f"{told[1]:.4g}"])
+    if model.info.edits:
+        lines.append(["edited since the fit", "; ".join(model.info.edits)])
     if limits := describe_limits(model):
         lines.append(["limits", limits])
     rows = "rows" if has_rows else "rows, made of what the model knows of each column by itself"

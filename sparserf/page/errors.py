@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..columns.targets import as_labels, check_target
+from ..columns.targets import as_labels, check_target, label_indices
 from ..expansion.base import labels_of_decisions, predictions, probabilities
 from ..expansion.outputs import quantile_levels
 from ..explain.evaluate import column_of
@@ -68,10 +68,7 @@ def check_y(model: Expansion, y: ArrayLike, n_rows: int) -> np.ndarray:
     labels = as_labels(y)
     if labels.shape != (n_rows,):
         raise ValueError(f"y must have shape ({n_rows},), got {labels.shape}")
-    known = set(model.classes.tolist())
-    unknown = next((label for label in labels.tolist() if label not in known), None)
-    if unknown is not None:
-        raise ValueError(f"y must hold labels that the model knows, got {unknown!r}")
+    label_indices(model.classes, labels)  # checks that the model knows them
     return labels
 
 

@@ -16,7 +16,7 @@ from .._base.calls import checks_call
 from .._base.checks import check_integer, check_rng
 from .._base.deadline import check_time_limit, limit_of_next
 from .._base.progress import part, parts, reporting, tell_model
-from ..columns.targets import places_of
+from ..columns.targets import label_indices
 from ..losses import Ordinal
 from ..losses.classification import sigmoid
 from ..model import SparseModel
@@ -247,14 +247,6 @@ def _check_classifier(model):
 def _decision_values(model, X):
     """Return the decision values of the rows of X, in double precision."""
     return np.asarray(model.decision_function(X), np.float64)
-
-
-def label_indices(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the index of each label among the classes of a model, which must know it."""
-    label = places_of(classes, y)
-    if (unknown := label < 0).any():
-        raise ValueError(f"y must hold labels that the model knows, got {y[unknown][0].item()!r}")
-    return label
 
 
 def bounded(weight: np.ndarray) -> np.ndarray:

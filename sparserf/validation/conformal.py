@@ -20,10 +20,9 @@ from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng
 from .._base.floats import methods_as_ieee
 from .._base.progress import parts, reporting, tell_model
-from ..columns.targets import check_target, places_of
+from ..columns.targets import check_target, label_indices, places_of
 from ..losses import PROBABILISTIC
 from ..model import SparseModel
-from .calibration import label_indices
 from .experts import Expert, HeldOut, has_ends, weight_within
 from .folds import Dataset, draw_seeds
 from .levels import Levels, Within

@@ -36,6 +36,7 @@ FUNCTIONS = {
     ),
     srf.prune: (lambda X, y, **how: srf.prune(how.pop("model"), X, **how), {"model": MODEL}),
     srf.points: (lambda X, y, **how: srf.points(how.pop("model"), X, **how), {"model": RULES}),
+    srf.refit: (lambda X, y, **how: srf.refit(how.pop("model"), X, y, **how), {"model": MODEL}),
 }
 
 

@@ -335,6 +335,7 @@ def test_the_public_names():
         "plot",
         "points",
         "prune",
+        "refit",
         "show_versions",
         "sparse_rf",
         "sparse_rf_path",

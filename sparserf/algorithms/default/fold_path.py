@@ -203,7 +203,7 @@ class FoldPath(ABC):
         if self._has_intercept:
             total = self._total
             g -= m * (u.sum() / total)
-        new, worst = self._minimise(H, m, total, g, w[A], alpha, A)
+        new, worst = self._minimise(k, H, m, total, g, w[A], alpha, A)
         # A model has no minimum where its Hessian is rounding: where one row has nearly all of the
         # curvature, which the intercept takes, or curvatures overflow single precision. Which such
         # models the damping is too little for is rounding, too: the descent alone tells.
@@ -250,9 +250,9 @@ class FoldPath(ABC):
         """Return the terms whose weights a step may change."""
 
     @abstractmethod
-    def _minimise(self, H, m, total, g, w, alpha, A):
-        """Return the minimiser of the quadratic model with the penalty, and the largest violation
-        before."""
+    def _minimise(self, k, H, m, total, g, w, alpha, A):
+        """Return the minimiser of the quadratic model of target k with the penalty, and the largest
+        violation before."""
 
     @abstractmethod
     def _penalty(self, w, alpha):

@@ -138,15 +138,15 @@ class L1Path(FoldPath):
     def _active(self, g, w, alpha):
         return np.flatnonzero((w != 0) | (np.abs(feasible_slope(g, self._nonnegative)) > alpha))
 
-    def _minimise(self, H, m, total, g, w, alpha, A):
+    def _minimise(self, k, H, m, total, g, w, alpha, A):
         mask = self._nonnegative[A]
         mask, new, v = mask if mask.any() else None, w.copy(), g.copy()
         eliminate_intercept(H, m, total)
         first = largest_violation(w, g, alpha, mask)
         enough = (LEAVES_AT_LAST if self.is_last else LEAVES) * first
-        for k in range(ROUNDS):
+        for i in range(ROUNDS):
             left = descend(H, new, v, alpha, EPOCHS, enough, mask)
-            if left <= enough or k == ROUNDS - 1:
+            if left <= enough or i == ROUNDS - 1:
                 break
             newton_step(H, new, v, alpha, mask)
             v = g + _times(H, new - w)

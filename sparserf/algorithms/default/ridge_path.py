@@ -131,13 +131,9 @@ class RidgePath(FoldPath):
     def _active(self, g, w, alpha):
         return np.arange(len(w))
 
-    def _step(self, k, alpha, loss, y):
-        self._target = k
-        return super()._step(k, alpha, loss, y)
-
-    def _minimise(self, H, m, total, g, w, alpha, A):
+    def _minimise(self, k, H, m, total, g, w, alpha, A):
         eliminate_intercept(H, m, total)
-        self._set_unit(self._target, alpha, self._total)
+        self._set_unit(k, alpha, self._total)
         H[np.diag_indices_from(H)] += self._unit
         H += self._total * self._missing
         return w - np.linalg.solve(H, g + self._slope_of_penalty(w)), 0.0

@@ -376,6 +376,16 @@ class FeatureBlock(ABC):
         """Return the features with other `thresholds`, in their order."""
         return self
 
+    def flattened(self, ends: np.ndarray, fill: np.ndarray) -> tuple[Self, np.ndarray]:
+        """Return features that are the same where inputs are within their ends, and are constant
+        beyond these; and a mask of those that are constant everywhere. Here, as they are: the
+        column stage says what is beyond.
+
+        ends : (n_inputs, 2), infinite where inputs have none
+        fill : what missing cells are, of each input
+        """
+        return self, np.zeros(len(self), bool)
+
     # ---------------------------------------------------------------- constraints
 
     def keeps(self, constraints: InputConstraints) -> np.ndarray:

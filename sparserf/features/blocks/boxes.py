@@ -13,6 +13,7 @@ from ..._base.expressions import encoding, number, over, parameter, seen, sign
 from ..._base.npz import require
 from ..._core.boxes import NumberBoxes, apply, correlate, spread
 from ...columns.clocks import arcs, moment_in
+from ...columns.stage import BEYOND_NUMBERS
 from ...columns.table import UNKNOWN
 from .base import FeatureBlock
 from .bounds import Group, Relaxation
@@ -156,6 +157,21 @@ class BoxBlock(FeatureBlock):
         ends = np.stack([self.low, self.high])
         ends[np.isfinite(ends)] = numbers
         return replace(self, low=ends[0], high=ends[1])
+
+    def flattened(self, ends: np.ndarray, fill: np.ndarray) -> tuple[Self, np.ndarray]:
+        """A threshold beyond an end is moved beyond all numbers, to before missing cells."""
+        first, last = np.moveaxis(ends[self.inputs], -1, 0)
+        fill = fill[self.inputs]
+        least = np.where(fill == -BEYOND_NUMBERS, -BEYOND_NUMBERS / 2, -np.inf)
+        most = np.where(fill == BEYOND_NUMBERS, BEYOND_NUMBERS / 2, np.inf)
+
+        def moved(threshold):
+            new = np.where(threshold < first, least, np.where(threshold >= last, most, threshold))
+            return np.where(np.isfinite(threshold), new, threshold)
+
+        block = replace(self, low=moved(self.low), high=moved(self.high))
+        never = (block.low == np.inf) | (block.high == -np.inf)
+        return block, never.any(axis=1) | ~block.is_used.any(axis=1)
 
     def keeps(self, constraints: InputConstraints) -> np.ndarray:
         at, used = self.own_inputs, self.is_used
