@@ -15,7 +15,7 @@ and h_kj = (1/n) sum_i s_i L'' phi_j(x_i)^2 where the fit begins. For the square
 and of what the model predicts. The sum in brackets is L(f, y) - t L'(g, y) f, but for a constant:
 only one gradient, that of the mean loss at the model before, is needed of it.
 
-Newton steps are those of `sparse_rf/all_rows.py`, of classes that are fitted together those of
+Newton steps are those of `default/all_rows.py`, of classes that are fitted together those of
 `refit_multinomial.py`. Terms that are frozen are added to the margins.
 """
 
@@ -49,9 +49,9 @@ from ..losses import LOSSES, check_loss
 from ..losses.base import Loss
 from ..model import SparseModel
 from .arguments import ColumnSetting, FitOptions, RowSetting
+from .default.all_rows import FitOfTerms, minimised
+from .default.mean import with_best_intercept
 from .refit_multinomial import FitOfClasses
-from .sparse_rf.all_rows import FitOfTerms, minimised
-from .sparse_rf.mean import with_best_intercept
 from .task import Task, with_ties
 
 if TYPE_CHECKING:

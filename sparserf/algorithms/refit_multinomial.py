@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.arrays import namespace
-from .sparse_rf.all_rows import FitOfTerms, margins_of, minimum_of_signs, softmax_parts
-from .sparse_rf.fold_path import LEAST_CURVATURE
+from .default.all_rows import FitOfTerms, margins_of, minimum_of_signs, softmax_parts
+from .default.fold_path import LEAST_CURVATURE
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
