@@ -15,7 +15,7 @@ and h_kj = (1/n) sum_i s_i L'' phi_j(x_i)^2 where the fit begins. For the square
 and of what the model predicts. The sum in brackets is L(f, y) - t L'(g, y) f, but for a constant:
 only one gradient, that of the mean loss at the model before, is needed of it.
 
-Newton steps are those of `sparse_rf/all_rows.py`, of classes that are fitted together those of
+Newton steps are those of `sparse_rf/fit_of_terms.py`, of classes that are fitted together those of
 `refit_multinomial.py`. Terms that are frozen are added to the margins.
 """
 
@@ -50,7 +50,7 @@ from ..losses.base import Loss
 from ..model import SparseModel
 from .arguments import ColumnSetting, FitOptions, RowSetting
 from .refit_multinomial import FitOfClasses
-from .sparse_rf.all_rows import FitOfTerms, minimised
+from .sparse_rf.fit_of_terms import FitOfTerms, minimised
 from .sparse_rf.mean import with_best_intercept
 from .task import Task, with_ties
 
@@ -69,8 +69,8 @@ Ends: TypeAlias = "tuple[Any, Any]"
 
 # The most passes over the rows, and the share of the objective by which it then falls no more.
 PASSES, FALLS = 100, 1e-10
-# The most numbers of the Hessians of all outputs: 1.6 GB.
-MOST_NUMBERS = 2e8
+# The most numbers of the Hessians of all outputs: 0.8 GB, of which there are a few copies.
+MOST_NUMBERS = 1e8
 # lambda: beside the curvature of the mean loss, it counts so much what coefficients were before.
 RIDGE = 0.01
 # The largest end of a column.
@@ -155,7 +155,7 @@ def refit(
     ValueError, TypeError
         An argument is out of its range or of another type; a term or a column is not there, or no
         term sees it; a term is named by two of `drop`, `freeze` and `sign`; y has other classes or
-        outputs than the model; the Hessian of all terms has more than 2e8 numbers.
+        outputs than the model; the Hessian of all terms has more than 1e8 numbers.
 
     Warns
     -----
