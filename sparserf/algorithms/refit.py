@@ -75,8 +75,8 @@ MOST_NUMBERS = 1e8
 RIDGE = 0.01
 # The largest end of a column.
 LARGEST = 1e300
-# The most columns of a term that an error names.
-MOST_NAMED = 3
+# The most columns of a term that an error names, and those that an edit tells one by one.
+MOST_NAMED, MOST_TOLD = 3, 8
 
 
 @checks_call
@@ -250,10 +250,12 @@ class Edit:
         if n := np.count_nonzero(self.frozen):
             told.append(f"kept {_counted(n)} as {'it was' if n == 1 else 'they were'}")
         names, clocks = column_names(model), column_clocks(model)
-        for j, ends in self.ends.items():
+        for j, ends in list(self.ends.items())[:MOST_TOLD]:
             clock = clocks.get(j)
             low, high = (f"{end:g}" if clock is None else str(clock.cell(end)) for end in ends)
             told.append(f"made constant in {short_name(names[j])} beyond [{low}, {high}]")
+        if (n := len(self.ends) - MOST_TOLD) > 0:
+            told.append(f"made constant in {n:,} more columns")
         for way, words in ((1, "at least 0"), (-1, "at most 0")):
             if n := np.count_nonzero(self.sign == way):
                 told.append(f"kept the coefficient of {_counted(n)} {words}")
