@@ -15,7 +15,7 @@ and h_kj = (1/n) sum_i s_i L'' phi_j(x_i)^2 where the fit begins. For the square
 and of what the model predicts. The sum in brackets is L(f, y) - t L'(g, y) f, but for a constant:
 only one gradient, that of the mean loss at the model before, is needed of it.
 
-Newton steps are those of `default/all_rows.py`, of classes that are fitted together those of
+Newton steps are those of `default/fit_of_terms.py`, of classes that are fitted together those of
 `refit_multinomial.py`. Terms that are frozen are added to the margins.
 """
 
@@ -49,7 +49,7 @@ from ..losses import LOSSES, check_loss
 from ..losses.base import Loss
 from ..model import SparseModel
 from .arguments import ColumnSetting, FitOptions, RowSetting
-from .default.all_rows import FitOfTerms, minimised
+from .default.fit_of_terms import FitOfTerms, minimised
 from .default.mean import with_best_intercept
 from .refit_multinomial import FitOfClasses
 from .task import Task, with_ties
@@ -69,14 +69,14 @@ Ends: TypeAlias = "tuple[Any, Any]"
 
 # The most passes over the rows, and the share of the objective by which it then falls no more.
 PASSES, FALLS = 100, 1e-10
-# The most numbers of the Hessians of all outputs: 1.6 GB.
-MOST_NUMBERS = 2e8
+# The most numbers of the Hessians of all outputs: 0.8 GB, of which there are a few copies.
+MOST_NUMBERS = 1e8
 # lambda: beside the curvature of the mean loss, it counts so much what coefficients were before.
 RIDGE = 0.01
 # The largest end of a column.
 LARGEST = 1e300
-# The most columns of a term that an error names.
-MOST_NAMED = 3
+# The most columns of a term that an error names, and those that an edit tells one by one.
+MOST_NAMED, MOST_TOLD = 3, 8
 
 
 @checks_call
@@ -155,7 +155,7 @@ def refit(
     ValueError, TypeError
         An argument is out of its range or of another type; a term or a column is not there, or no
         term sees it; a term is named by two of `drop`, `freeze` and `sign`; y has other classes or
-        outputs than the model; the Hessian of all terms has more than 2e8 numbers.
+        outputs than the model; the Hessian of all terms has more than 1e8 numbers.
 
     Warns
     -----
@@ -250,10 +250,12 @@ class Edit:
         if n := np.count_nonzero(self.frozen):
             told.append(f"kept {_counted(n)} as {'it was' if n == 1 else 'they were'}")
         names, clocks = column_names(model), column_clocks(model)
-        for j, ends in self.ends.items():
+        for j, ends in list(self.ends.items())[:MOST_TOLD]:
             clock = clocks.get(j)
             low, high = (f"{end:g}" if clock is None else str(clock.cell(end)) for end in ends)
             told.append(f"made constant in {short_name(names[j])} beyond [{low}, {high}]")
+        if (n := len(self.ends) - MOST_TOLD) > 0:
+            told.append(f"made constant in {n:,} more columns")
         for way, words in ((1, "at least 0"), (-1, "at most 0")):
             if n := np.count_nonzero(self.sign == way):
                 told.append(f"kept the coefficient of {_counted(n)} {words}")

@@ -5,8 +5,8 @@ classes k and l is
 
     H_kl = (1/n) Phi' diag(s p_k (1{k = l} - p_l)) Phi.
 
-Newton steps of one class after the other would need some hundred passes over the rows where terms
-are few and classes are near each other; those of all need some ten.
+Steps of each class by its own block of the Hessian, all at once, have not come to rest after 100
+passes over the rows (three and five classes, 20 to 166 terms); those by the whole take 5 to 12.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.arrays import namespace
-from .default.all_rows import FitOfTerms, margins_of, minimum_of_signs, softmax_parts
+from .default.fit_of_terms import FitOfTerms, margins_of, minimum_of_signs, softmax_parts
 from .default.fold_path import LEAST_CURVATURE
 
 if TYPE_CHECKING:

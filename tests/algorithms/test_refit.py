@@ -109,7 +109,7 @@ def test_without_an_edit_the_loss_does_not_rise(cosines, trust):
 
 
 def test_weights_are_as_many_rows(cosines):
-    weight = RNG.integers(0, 4, N).astype(float)
+    weight = np.random.default_rng(1).integers(0, 4, N).astype(float)
     many = np.repeat(np.arange(N), weight.astype(int))
     one = srf.refit(cosines, X, Y, drop=1, sample_weight=weight)
     other = srf.refit(cosines, X[many], Y[many], drop=1)
@@ -294,7 +294,7 @@ def test_the_model_is_constant_beyond_ends(name, tmp_path):
 
 
 def test_csr_rows_may_be_flattened():
-    rows = X * (RNG.random(X.shape) < 0.4)
+    rows = X * (np.random.default_rng(1).random(X.shape) < 0.4)
     model = srf.sparse_rf(csr_array(rows), Y, **COSINES)
     edited = srf.refit(model, csr_array(rows), Y, flatten={1: (-1, 1)})
     far, near = np.zeros((2, 3)), np.zeros((2, 3))
@@ -315,7 +315,7 @@ def test_rules_get_other_thresholds_and_those_that_are_constant_go(rules):
 
 def test_missing_cells_stay_on_their_side_of_a_threshold():
     cells = X.copy()
-    cells[RNG.random(N) < 0.3, 0] = np.nan
+    cells[np.random.default_rng(1).random(N) < 0.3, 0] = np.nan
     y = np.where(np.isnan(cells[:, 0]), 3.0, cells[:, 0] > 0.5) + 0.1 * X[:, 1]
     model = srf.sparse_rf(frame(cells), y, features=srf.Rules(), alpha=0.02, rng=0)
     edited = srf.refit(model, frame(cells), y, flatten={"a": (-0.3, 0.8)}, trust=0)
@@ -329,20 +329,23 @@ def test_missing_cells_stay_on_their_side_of_a_threshold():
 
 
 def test_columns_of_times_have_times_as_ends():
-    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(RNG.integers(0, 700, N), "D")
-    table = pd.DataFrame({"when": days, "b": X[:, 1]})
-    y = (table["when"] - table["when"].min()).dt.days / 100 + X[:, 1]
+    rng = np.random.default_rng(1)
+    took = pd.to_timedelta(rng.integers(0, 700, N), "D")
+    table = pd.DataFrame({"took": took, "b": X[:, 1]})
+    y = table["took"].dt.days / 100 + X[:, 1]
     model = srf.sparse_rf(table, y, **RULES)
-    first, last = dt.date(2024, 6, 1), dt.date(2025, 2, 1)
-    edited = srf.refit(model, table, y, flatten={"when": (first, pd.Timestamp(last))})
-    far = table.assign(when=pd.Timestamp("2031-01-01"))
-    near = table.assign(when=pd.Timestamp(last))
+    last = dt.timedelta(days=450)
+    edited = srf.refit(model, table, y, flatten={"took": (pd.Timedelta("30D"), last)})
+    far, near = (table.assign(took=each) for each in (pd.Timedelta("900D"), pd.Timedelta(last)))
     np.testing.assert_array_equal(edited.predict(far), edited.predict(near))
-    assert "2024-06-01" in edited.info.edits[0]
+    assert edited.info.edits[0] == (
+        "made constant in took beyond [30 days, 0:00:00, 450 days, 0:00:00]"
+    )
+    table["when"] = pd.Timestamp("2024-01-01") + took
     season = np.cos(2 * np.pi * table["when"].dt.dayofyear / 365)
     model = srf.sparse_rf(table, season, **COSINES)
     with pytest.raises(ValueError, match="flatten must have columns that terms see as numbers"):
-        srf.refit(model, table, y, flatten={"when": (first, last)})
+        srf.refit(model, table, y, flatten={"when": (None, None)})
 
 
 def test_terms_are_named_by_place_column_and_rule(rules):
@@ -438,6 +441,16 @@ def test_the_model_tells_its_edits(cosines, tmp_path):
         "dropped 2 terms; kept 1 term as it was" in (tmp_path / "page.html").read_text()
     )
     assert "dropped 2 terms" in edited.summary()._repr_html_()
+
+
+def test_of_many_columns_some_are_told_one_by_one():
+    rows = np.random.default_rng(1).standard_normal((60, 12))
+    model = srf.drp(rows, rows.sum(axis=1), alpha=0.01, rng=0)
+    edited = srf.refit(model, rows, rows.sum(axis=1), flatten={j: (-1, 1) for j in range(12)})
+    assert edited.info.edits[7:9] == (
+        "made constant in x7 beyond [-1, 1]",
+        "made constant in 4 more columns",
+    )
 
 
 def test_older_files_have_no_edits_and_others_are_checked(cosines):
