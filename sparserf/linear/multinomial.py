@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.arrays import namespace
 from .._base.progress import check_not_ended
 from ..losses.classification import Multinomial
 from ..solvers.krylov import norms
@@ -56,21 +55,16 @@ class OneClassLinearFit(LinearFit):
 
     def __init__(self, joint: MultinomialLinearFit, k: int, y: RowVector):
         """y : the target of CLASS_VERSUS_REST, which holds the margins of the others"""
-        whole, at, self._joint = joint.problem, joint.iterate, joint
-
-        def line(x):
-            return namespace(x).reshape(x[k, ...], (1, -1))
-
-        def target(y):
-            return namespace(y).reshape(y, (3, 1, -1))
-
-        f, u = (None if x is None else whole.vectors.map(line, x) for x in (at.f, at.u))
+        whole, at, self._joint, of_k = joint.problem, joint.iterate, joint, slice(k, k + 1)
+        f, u = (
+            None if x is None else whole.vectors.map(lambda x: x[of_k, ...], x)
+            for x in (at.f, at.u)
+        )
         problem = replace(
             whole.with_penalty(LinearProblem, whole.alpha),
             loss=CLASS_VERSUS_REST,
-            y=whole.vectors.map(target, y),
+            y=whole.vectors.map(lambda y: y[:, None, :], y),
         )
-        of_k = slice(k, k + 1)
         start = Iterate(at.w[of_k], f, at.b[of_k], u, at.way[of_k])
         super().__init__(joint.inputs, problem, joint.progress, start)
         self.alpha, self.tol = joint.alpha, joint.tol

@@ -8,12 +8,10 @@ Block coordinate descent over the classes (multinomial.py), whose moves are Newt
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.arrays import namespace
 from ..losses import Logistic
 from .greedy import CoefficientsOnRows
 from .multinomial import CLASS_VERSUS_REST, JointFit, MultinomialProblem, OneClassFit
@@ -38,7 +36,7 @@ class OneClassCoefficients(CoefficientsOnRows, OneClassFit):
     def fix_other_classes(self, y: RowVector, b: float | None = None) -> None:
         """Fix the margins of the other classes, which the target y holds, and go to the best
         intercept, or to b."""
-        y = self._problem.vectors.map(lambda y: namespace(y).reshape(y, (3, 1, -1)), y)
+        y = self._problem.vectors.map(lambda y: y[:, None, :], y)
         problem = self._problem = replace(self._problem, loss=CLASS_VERSUS_REST, y=y)
         at = self.iterate
         best = problem.best_intercepts(at.f, at.b) if b is None else np.array([b])
@@ -54,11 +52,6 @@ class OneClassCoefficients(CoefficientsOnRows, OneClassFit):
         self.refit(most_steps=10, share=0.1)
 
 
-def line(k, y):
-    """Return line k of an array, as an array of one line."""
-    return y[k : k + 1, ...]
-
-
 class MultinomialCoefficients(JointFit[OneClassCoefficients]):
     """The coefficients of all classes, which offer what `CoefficientsOnRows` does."""
 
@@ -69,10 +62,12 @@ class MultinomialCoefficients(JointFit[OneClassCoefficients]):
         self._rows, self._everything = rows, everything
         self.converged, self.predicted_decrease = True, 0.0
         # each begins as the class against the rest, with the curvatures there
-        fits = [
-            OneClassCoefficients(rows, replace(problem, loss=Logistic(), y=y), everything, 1)
-            for y in (problem.vectors.map(partial(line, k), problem.y) for k in range(n_classes))
+        ys = [
+            problem.vectors.map(lambda y, k=k: y[k : k + 1, ...], problem.y)
+            for k in range(n_classes)
         ]
+        of_class = [replace(problem, loss=Logistic(), y=y) for y in ys]
+        fits = [OneClassCoefficients(rows, each, everything, 1) for each in of_class]
         super().__init__(problem.with_penalty(MultinomialProblem, 0.0), fits)
         self.balance()
 
@@ -84,20 +79,16 @@ class MultinomialCoefficients(JointFit[OneClassCoefficients]):
     @property
     def iterate(self) -> Iterate:
         """The iterate of all classes."""
-        w, b = (
-            np.concatenate([getattr(fit.iterate, name) for fit in self.fits]) for name in ("w", "b")
+        w, b, f = zip(
+            *((fit.iterate.w, fit.iterate.b, fit.iterate.f) for fit in self.fits), strict=True
         )
-        return Iterate(
-            w, b, self.joint.stack([fit.iterate.f for fit in self.fits]), self.objective()
-        )
+        return Iterate(np.vstack(w), np.concatenate(b), self.joint.stack(f), self.objective())
 
     def gradients(self) -> np.ndarray:
         """Return, for each feature of the dictionary, the norm of the gradient of the mean loss
         over the classes."""
-        if self._dictionary_slopes is None:
-            v = self.joint.dual_point(self.margins())
-            self._dictionary_slopes = self._rows.correlate(self._everything, v)
-        return np.hypot.reduce(np.abs(self._dictionary_slopes), axis=0)
+        slopes = self._rows.correlate(self._everything, self.joint.dual_point(self.margins()))
+        return np.hypot.reduce(np.abs(slopes), axis=0)
 
     def append(self, J: np.ndarray, likely: Sequence[int] = ()) -> bool:
         """Select the features J of the dictionary, except any that depends on others for the first
@@ -119,22 +110,15 @@ class MultinomialCoefficients(JointFit[OneClassCoefficients]):
 
     def take_out_common(self) -> None:
         """Subtract the mean over the classes from each, which makes the sum of squares least."""
-        iterates, vectors, n = (
-            [fit.iterate for fit in self.fits],
+        vectors, n, iterates = (
             self._rows.vectors,
             len(self.fits),
+            [fit.iterate for fit in self.fits],
         )
-        w, f = (
-            sum(it.w for it in iterates) / n,
-            vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates)),
-        )
+        w = sum(it.w for it in iterates) / n
+        f = vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates))
         for fit, at in zip(self.fits, iterates, strict=True):
             fit.iterate = replace(at, w=at.w - w, f=vectors.along(at.f, -1.0, f))
-
-    def balance(self) -> None:
-        """Do as `JointFit`; the gradients of the dictionary are others there."""
-        super().balance()
-        self._dictionary_slopes = None
 
     def settle(self, certified: bool) -> None:
         """Do nothing: every round ends with the best coefficients."""

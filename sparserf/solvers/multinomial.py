@@ -148,23 +148,17 @@ class MultinomialProblem(Problem):
         def answer(f, y, s):
             z = f + outputs_like(b, f)
             xp, p = namespace(z), softmax(z)
-            weighed = p * s
-            curvature = -weighed @ p.T
             return (
                 xp.sum(s * loss.value(z, y)),
                 xp.sum(s * loss.derivative(z, y), axis=-1),
-                xp.sum(weighed, axis=-1),
-                curvature,
+                (p * s) @ p.T,
             )
 
-        total, slope, diagonal, curvature = self.vectors.sum(answer, f, self.y, self.weight)
-        slope, shares = np.asarray(slope) / self.n_rows, np.asarray(diagonal) / self.n_rows
-        return (
-            float(total / self.n_rows),
-            slope,
-            shares,
-            np.asarray(curvature) / self.n_rows + np.diag(shares),
-        )
+        total, slope, products = self.vectors.sum(answer, f, self.y, self.weight)
+        products = np.asarray(products) / self.n_rows
+        shares = products.sum(axis=1)
+        curvature = np.diag(shares) - products
+        return float(total / self.n_rows), np.asarray(slope) / self.n_rows, shares, curvature
 
 
 class OneClassFit:

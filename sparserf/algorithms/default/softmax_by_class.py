@@ -1,4 +1,9 @@
-"""The multinomial loss of several classes, as losses of one class after the other."""
+"""The multinomial loss of several classes, as losses of one class after the other.
+
+This does what `MultinomialProblem.in_turn` does, with a third of the exponentials, for margins that
+do not differ by hundreds; with that in its place the default fit of few rows took 1.1 to 1.2 times
+as long.
+"""
 
 from __future__ import annotations
 

@@ -249,9 +249,9 @@ class BaseL1Fit(ABC):
         """End the fit: no more moves are made."""
 
     @property
-    @abstractmethod
     def ended_by_callback(self) -> bool:
         """Whether the callback has ended the fit."""
+        return self.progress.ended_by_callback
 
     @abstractmethod
     def objective(self) -> float:
@@ -597,11 +597,6 @@ class L1Fit(BaseL1Fit):
         self.stopped = True
 
     # The results of the fit
-
-    @property
-    def ended_by_callback(self) -> bool:
-        """Whether the callback has ended the fit."""
-        return self.progress.ended_by_callback
 
     def largest_gradient(self) -> float:
         """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that

@@ -10,7 +10,6 @@ classes are within their own tolerance, the tolerance of the classes is tightene
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -50,6 +49,7 @@ class OneClassL1Fit(L1Fit, OneClassFit):
     itself."""
 
     problem: L1Problem
+    joint: MultinomialL1Fit
 
     @property
     def iterate(self) -> WorkingSet:
@@ -74,6 +74,10 @@ class OneClassL1Fit(L1Fit, OneClassFit):
         """Never stop on one class alone: the joint fit decides."""
         return False
 
+    def info(self, certified: bool = True) -> FitInfo:
+        """Return the `FitInfo` of all classes, for the callback."""
+        return self.joint.info(certified=False)
+
 
 class WorkingSets(list[WorkingSet]):
     """The working sets of all classes."""
@@ -94,16 +98,16 @@ class MultinomialL1Fit(JointFit[OneClassL1Fit], BaseL1Fit):
         self, task: Task, dictionary: Dictionary, options: SparseRFOptions, *, target: int = 0
     ):
         """Begin at w = 0; target is the number of the first class, as in `L1Fit`."""
-        rules, callback = rules_of(dictionary), options.callback
-        progress = task.progress(callback, task.targets[0])
-        BaseL1Fit.__init__(self, dictionary, rules, options.tol, progress)
-        callback_of_class = callback and (lambda _: callback(self.info(certified=False)))
-        of_class = replace(options, callback=callback_of_class)
-        joint = task.problem(MultinomialProblem, np.stack(task.targets), 0.0, options.fit_intercept)
+        progress = task.progress(options.callback, task.targets[0])
+        BaseL1Fit.__init__(self, dictionary, rules_of(dictionary), options.tol, progress)
         fits = [
-            OneClassL1Fit(task, y, dictionary, of_class, target=k)
+            OneClassL1Fit(task, y, dictionary, options, target=k)
             for k, y in enumerate(task.targets, target)
         ]
+        for fit in fits:
+            fit.joint, fit.progress = self, progress
+        targets = np.stack(task.targets)
+        joint = task.problem(MultinomialProblem, targets, 0.0, options.fit_intercept)
         JointFit.__init__(self, joint, fits)
         self._rows, self.A = task.rows, WorkingSets(fit.A for fit in fits)
         self.balance()
@@ -121,7 +125,6 @@ class MultinomialL1Fit(JointFit[OneClassL1Fit], BaseL1Fit):
 
     def end_by(self, deadline: float) -> None:
         """Let the fit end at the deadline, too, in all classes."""
-        self.progress.deadline = deadline
         for fit in self.fits:
             fit.end_by(deadline)
 
@@ -241,11 +244,6 @@ class MultinomialL1Fit(JointFit[OneClassL1Fit], BaseL1Fit):
         problem = self.joint.with_penalty(L1Problem, self.alpha)
         self.gap = problem.dual_gap(self.margins(), w, largest)
         return self.gap
-
-    @property
-    def ended_by_callback(self) -> bool:
-        """Whether the callback has ended the fit, or that of a class."""
-        return self.progress.ended_by_callback or any(fit.ended_by_callback for fit in self.fits)
 
     def largest_gradient(self) -> float:
         """Return the smallest alpha at which no class has a term."""
