@@ -7,7 +7,7 @@ members of `FeatureMap`, and its name among the public ones (`sparserf/__init__.
 """
 
 from .activations import Activation
-from .bandwidth import Gamma, distances
+from .bandwidth import Gamma
 from .blocks import (
     BoxBlock,
     BumpBlock,
@@ -104,7 +104,6 @@ __all__ = [
     "check_any_sign",
     "check_shapes",
     "default_batch_size",
-    "distances",
     "draw_all",
     "folded",
     "inputs_that_keep",

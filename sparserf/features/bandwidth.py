@@ -90,7 +90,7 @@ def distance_scale(
         rows.data /= largest  # scipy would multiply by 1 / largest, which may be infinite
     else:
         rows = rows / largest
-    distance = np.minimum(distances(rows, rows, metric) * largest, 1e300)
+    distance = np.minimum(_distances(rows, metric) * largest, 1e300)
     if not distance.any():
         return 1.0
     return _mean_to_neighbour(distance, weight) if rule == "knn" else _median(distance, weight)
@@ -130,26 +130,19 @@ def _mean_to_neighbour(distance, weight):
     return float(np.average(each[each > 0], weights=weight[each > 0])) if each.any() else 1.0
 
 
-def distances(rows: DenseOrCSR, others: DenseOrCSR, metric: str) -> np.ndarray:
-    """Return the distances of rows to others, "euclidean" or "cityblock": float64; both are dense,
-    or both CSR of float64."""
+def _distances(rows, metric):
+    """Return the distances between rows, dense or CSR, of float64, "euclidean" or "cityblock"."""
     if not is_sparse(rows):
         from scipy.spatial.distance import cdist
 
-        return cdist(rows, others, metric)
+        return cdist(rows, rows, metric)
     if metric == "euclidean":
-        total = _squares(rows)[:, None] + _squares(others)
-        gap = total - 2 * (rows @ others.T).toarray()
+        squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        total = squares[:, None] + squares
+        gap = total - 2 * (rows @ rows.T).toarray()
         return np.sqrt(np.where(gap > 1e-14 * total, gap, 0.0))  # equal rows differ by rounding
-    distance = np.empty((rows.shape[0], others.shape[0]))
-    for i in range(rows.shape[0]):
-        distance[i] = _cityblock(others, rows[[i]].toarray().ravel())
-    return distance
-
-
-def _squares(rows):
-    """Return the squared norm of each CSR row."""
-    return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    each = (rows[[i]].toarray().ravel() for i in range(rows.shape[0]))
+    return np.array([_cityblock(rows, row) for row in each])
 
 
 def _cityblock(rows, a):

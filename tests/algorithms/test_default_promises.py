@@ -26,7 +26,6 @@ import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms.default import path_draws as _path_draws
 from sparserf.algorithms.default import search as _default
-from sparserf.rows import core_block
 
 from ..conftest import VALUE, bits, each_loss, friedman, signs
 
@@ -237,10 +236,10 @@ def test_no_more_terms_than_asked_for(rng, features, max_terms):
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 @pytest.mark.parametrize("is_sample", [False, True])
-def test_the_seed_alone_decides_for_any_number_of_workers(rng, monkeypatch, loss, is_sample):
-    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**10)
+def test_the_seed_alone_decides_for_any_number_of_workers(rng, request, cut_rows, loss, is_sample):
+    cut_rows(2**10)
     if is_sample:
-        monkeypatch.setattr(_default, "MOST_SEARCH_ROWS", 200)
+        request.getfixturevalue("few_rows")
     X, y = friedman(rng, 400, 5)
     y = y if loss == "squared" else np.digitize(y, np.quantile(y, [0.3, 0.6]))
     fit = partial(sparse_rf, X, y, loss=loss, n_components=60, effort=0.3)
@@ -641,13 +640,14 @@ def test_one_row_cannot_be_held_out(features):
         ),
     ],
 )
-def test_rows_that_cannot_be_held_out_are_named(how, error, says, monkeypatch):
+def test_rows_that_cannot_be_held_out_are_named(how, error, says):
     """They are refused before a search begins."""
-    monkeypatch.setattr(_default, "follow", None)
+    told = []
     y = np.arange(60) >= 30
     y = y if how.get("loss") == "logistic" else 1.0 * np.maximum(0, np.arange(60) - 30)
     with pytest.raises(error, match=says):
-        sparse_rf(np.random.default_rng(0).standard_normal((60, 2)), y, **how)
+        sparse_rf(np.random.default_rng(0).standard_normal((60, 2)), y, callback=told.append, **how)
+    assert not told
 
 
 @pytest.mark.parametrize("kind", ["squared", "logistic", "multinomial"])

@@ -88,10 +88,11 @@ def test_margins_are_those_of_the_columns_left(kind, loss, rng):
     """Of rows fitted, and of those held out."""
     X, y = rows_and_target(rng, loss)
     path = path_at(kind, X, y, loss, fitted=np.arange(300) < 200)
+    task = task_of(X, y, loss)
+    unit = task.unit(task.targets[0])
     for n in (40, 19, 4):
         drop_down_to(path, n)
         _, index, w, b = path.state()
-        unit = path._units[0]
         assert_allclose(path.margins() * unit, (X[:, index] @ w.T + b).T, atol=1e-8 * unit)
 
 

@@ -154,31 +154,25 @@ def test_smooth_targets_are_not_seen_in_ranks(seed):
     assert np.mean((model.predict(X[300:]) - f[300:]) ** 2) < 3e-6 * f.var()
 
 
-def test_a_way_is_left_only_where_all_of_its_folds_are_worse():
-    assert paths._way_alone(np.array([0.5, 0.7, 0.5, 0.6, 0.5]), 2) == 0
-    assert paths._way_alone(np.array([0.7, 0.5, 0.6, 0.4, 0.8]), 2) == 1
-    assert paths._way_alone(np.array([0.5, 0.7, 0.5, 0.54, 0.5]), 2) is None
-    assert paths._way_alone(np.array([0.5, 0.9]), 1) is None
-    assert paths._way_alone(np.array([0.5]), 2) is None
+def way_begun(losses, objectives, n_ways=2):
+    """Return the way to see the columns in which all folds begin again, None where they do not.
 
+    losses : the loss held out at each penalty
+    objectives : of each fold at each penalty, as shares of the constant's
+    """
+    n = len(objectives[0])
 
-@pytest.mark.parametrize(
-    ("losses", "objectives", "begun_again"),
-    [
-        ([1.0, 0.5, 0.5], [(1, 1), (1, 0.5), (1, 0.5)], True),
-        ([1.0, 0.5, 0.5], [(1, 1), (1, 0.5), (1, 1)], False),  # not twice in a row
-        ([1.0, 0.97, 0.97], [(1, 1), (1, 0.5), (1, 0.5)], False),  # nothing is found
-    ],
-)
-def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objectives, begun_again):
     class Member:
-        n_ways, fall, errors, patience, alone = 2, 0.7, 0.5, (5, 2), False
+        fall, errors, patience, way = 0.7, 0.5, (5, 2), None
+
+        def __init__(self):
+            self.n_ways = n_ways
 
         def most_terms(self, n):
             return 2_000
 
         def fold_fit(self, folds, k):
-            turns = iter([(1, 1), *objectives])
+            turns = iter([np.ones(n), *objectives])
             return SimpleNamespace(
                 n=100,
                 share=0.8,
@@ -190,18 +184,44 @@ def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objecti
             )
 
         def in_way(self, way):
-            self.alone = way == 1
+            self.way = way
             return self
 
     left = iter(losses)
-    loss = SimpleNamespace(of_each_fold=lambda predictions: np.full(2, next(left) / 2))
+    loss = SimpleNamespace(of_each_fold=lambda predictions: np.full(n, next(left) / n))
     member = Member()
-    fits = paths.MemberFits(lambda: member, Folds(2), loss, Workers(1))
+    fits = paths.MemberFits(lambda: member, Folds(n), loss, Workers(1))
     for _ in losses:
         fits.judge(np.inf)
         fits.begin_again()
-    assert member.alone == begun_again
-    assert (fits.loss == np.inf) == begun_again  # from the start
+    assert (fits.loss == np.inf) == (member.way is not None)  # from the start
+    return member.way
+
+
+@pytest.mark.parametrize(
+    ("objectives", "way"),
+    [
+        ([0.5, 0.7, 0.5, 0.6, 0.5], 0),
+        ([0.7, 0.5, 0.6, 0.4, 0.8], 1),
+        ([0.5, 0.7, 0.5, 0.54, 0.5], None),
+        ([0.5], None),
+    ],
+)
+def test_a_way_is_left_only_where_all_of_its_folds_are_worse(objectives, way):
+    assert way_begun([1.0, 0.5, 0.5], [np.ones(len(objectives)), objectives, objectives]) == way
+
+
+@pytest.mark.parametrize(
+    ("losses", "objectives", "n_ways", "way"),
+    [
+        ([1.0, 0.5, 0.5], [(1, 1), (1, 0.5), (1, 0.5)], 2, 1),
+        ([1.0, 0.5, 0.5], [(1, 1), (1, 0.5), (1, 1)], 2, None),  # not twice in a row
+        ([1.0, 0.97, 0.97], [(1, 1), (1, 0.5), (1, 0.5)], 2, None),  # nothing is found
+        ([1.0, 0.5, 0.5], [(1, 1), (1, 0.5), (1, 0.5)], 1, None),  # there is no other
+    ],
+)
+def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objectives, n_ways, way):
+    assert way_begun(losses, objectives, n_ways) == way
 
 
 def test_less_effort_has_fewer_terms_on_a_path(monkeypatch):
