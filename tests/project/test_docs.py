@@ -208,6 +208,20 @@ def test_the_page_of_the_algorithms_shows_all_functions_that_are_printed_plainly
         assert max(map(len, inspect.getsource(function).splitlines())) <= 80, function
 
 
+def test_questions_have_short_answers():
+    """Twenty, each of at most five lines of text."""
+    text = re.sub(r"^```.*?^```$", "", (DOCS / "faq.md").read_text(), flags=re.S | re.M)
+    answers = re.split(r"^### .*\?$", re.sub(r"^## .*$", "", text, flags=re.M), flags=re.M)[1:]
+    assert len(answers) == 20
+    for answer in answers:
+        assert 1 <= len(answer.split("\n\n")[1].strip().splitlines()) <= 5, answer
+        assert not "".join(answer.split("\n\n")[2:]).strip(), answer  # code alone follows
+
+
+def test_the_page_for_authors_is_short():
+    assert len((DOCS / "authors.md").read_text().split()) <= 500
+
+
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 
@@ -367,6 +381,14 @@ def test_import_loads_numpy_and_little_else(tmp_path):
         "concurrent",
     }, others
     assert not loaded & {"sparserf.plot", "numpy.random"}, loaded
+
+
+def test_a_loaded_model_predicts_from_an_array_with_numpy_alone(tmp_path):
+    X = np.linspace(-3, 3, 200)[:, None]
+    srf.harfe(X, np.sin(X[:, 0]), n_nonzero_coefs=5, rng=0).save(tmp_path / "model.npz")
+    code = "import sparserf; sparserf.load('model.npz').predict(numpy.ones((3, 1)))"
+    others = {name.split(".")[0] for name in loaded_by(code, tmp_path)}
+    assert not others & {"scipy", "threadpoolctl", "narwhals", "pandas", "sklearn"}, others
 
 
 @pytest.mark.slow
