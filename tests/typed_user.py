@@ -94,6 +94,7 @@ srf.sparse_rf(X, y, loss=LogCosh(), callback=stop)
 srf.sparse_rf(X, y, loss=srf.losses.Quantile(level=0.9), verbose=True)
 assert_type(srf.harfe(X, y, loss="multinomial"), srf.SparseModel)
 assert_type(srf.drp(X, y, alpha=1.0, loss=srf.losses.Multinomial()), srf.SparseModel)
+assert_type(srf.mfga(X, y, loss=srf.losses.Ordinal([-1.0, 1.0])), srf.SparseModel)
 
 estimator = SparseRFRegressor(alpha=0.1, features="gaussian", random_state=0, n_jobs=-1)
 assert_type(estimator.fit(X, y).model_, srf.SparseModel)

@@ -229,7 +229,8 @@ def test_classifiers_name_what_has_run():
     the last that cibuildwheel builds for, as a wheel of the stable ABI serves those between."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = set(project["classifiers"])
-    assert "has run on Windows and macOS" in " ".join((ROOT / "docs/building.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "building.md").read_text().split())
+    assert "Nothing has run on Windows and macOS" in page
     assert {each for each in named if each.startswith("Operating System")} == {
         "Operating System :: POSIX :: Linux"
     }
