@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from .._base.types import Array
 
 # The names of the links of regressions, and "softmax", which is that of classes.
-LinkName: TypeAlias = Literal["identity", "ascending", "log", "softmax"]
+LinkName: TypeAlias = Literal["identity", "ascending", "log", "log_hazard", "softmax"]
+# Those of a user's own loss.
+OF_OWN = "identity", "log"
 
 
 class Link(ABC):
@@ -124,6 +126,16 @@ class AscendingLink(IdentityLink):
         return f if f.ndim == 1 else namespace(f).sort(f, axis=-1)
 
 
+class HazardLink(IdentityLink):
+    """Predictions are f itself, the log of a hazard ratio."""
+
+    name = "log_hazard"
+    largest_offset = 69.0  # as of exposures
+    formula = "f, the log of the hazard ratio"
+    unit = "the logarithm of the hazard"
+    effect = "effect on the log of the hazard"
+
+
 class LogLink(Link):
     """Predictions are e^f."""
 
@@ -164,4 +176,4 @@ def _log_mean(z, weight):
 
 
 # All links by their names.
-LINKS: dict[str, Link] = {link.name: link for link in (IdentityLink(), AscendingLink(), LogLink())}
+LINKS: dict[str, Link] = {link.name: link for link in (IdentityLink(), AscendingLink(), LogLink(), HazardLink())}

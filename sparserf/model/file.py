@@ -29,7 +29,7 @@ from ..expansion.ranges import Ranges
 from ..features import FeatureSet, block_from_arrays
 from ..losses import LOSSES
 from ..losses.base import is_parameter
-from ..losses.links import LINKS, AscendingLink
+from ..losses.links import LINKS, OF_OWN
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -239,7 +239,7 @@ def _check_loss(name, parameters, link, classes, intercept):
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
         require(known.n_outputs in (1, np.size(intercept)), "loss")
     else:
-        require(link != AscendingLink.name, "link")
+        require(link in OF_OWN or classes is not None, "link")
     require(link in (LINKS if classes is None else CLASSIFIER_LINKS), "link")
 
 
