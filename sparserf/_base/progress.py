@@ -202,6 +202,11 @@ class ProgressReport:
         """Whether there is a display."""
         return self._show is not None
 
+    @property
+    def ended(self) -> bool:
+        """Whether the user's callback has ended the fit."""
+        return self._ended
+
     def begin(self, start: float, end: float, is_open: bool) -> None:
         """Begin a part of the work."""
         self.span, self._first = (start, end, is_open), None
@@ -420,6 +425,11 @@ def note_held_out_loss(loss: float) -> None:
     """Note the best model's mean loss of held-out rows, to be shown and told the callback."""
     if _here.report is not None:
         _here.report.held_out = loss
+
+
+def is_ended_by_callback() -> bool:
+    """Return whether the user's callback has ended the current call, or its last fit."""
+    return _here.report is not None and _here.report.ended
 
 
 def tell_model(info: Any) -> None:

@@ -1,7 +1,27 @@
 """Warnings that point at the user's line, which called this package."""
 
+from __future__ import annotations
+
 import sys
+import threading
 import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    # A message and its category.
+    Warned = tuple[str, type[Warning]]
+
+
+class _Thread(threading.local):
+    """The list that holds back the warnings of a thread, or None."""
+
+    held: list[Warned] | None = None
+
+
+_here = _Thread()
 
 
 class TimeLimitWarning(UserWarning):
@@ -60,7 +80,11 @@ class CopiedRowsWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning that points at the user's line, beyond all functions of this package."""
+    """Issue a warning that points at the user's line, beyond all functions of this package; or put
+    it into the list of `held_back`."""
+    if _here.held is not None:
+        _here.held.append((message, category))
+        return
     frame, level = sys._getframe(), 1
     while (
         frame.f_back is not None
@@ -68,3 +92,13 @@ def warn(message: str, category: type[Warning]) -> None:
     ):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def held_back() -> Iterator[list[Warned]]:
+    """Hold back the warnings of this thread within this block, in the list that it gives."""
+    outer, _here.held = _here.held, []
+    try:
+        yield _here.held
+    finally:
+        _here.held = outer

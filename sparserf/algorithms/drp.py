@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..model import warn_unconverged
 from ..solvers.effort import Effort
 from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
 from .drp_fit import DRPOptions, NewtonFit, PenaltyPath, read_task
+from .rounds import fit_in_rounds, is_in_rounds
 from .task import model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
@@ -225,11 +227,13 @@ def drp(
     """
     call = locals()
     options, choice = DRPOptions.of_call(call), FoldOptions.of_call(call)
-    if alpha is None:
-        return model_of_best_penalty(X, y, options, choice)
-    alpha = check_real("alpha", alpha, 0, strict=True)
-    choice.check_not_given("alpha is given")
-    return fit_path(read_task(X, y, options), [alpha], options)[0]
+    if alpha is not None:
+        alpha = check_real("alpha", alpha, 0, strict=True)
+        choice.check_not_given("alpha is given")
+        return fit_paths(read_task(X, y, options), [alpha], options)[0]
+    task = read_task(X, y, options)
+    choice = choice.with_splits(X, y, groups)
+    return fit_in_rounds(task, options, partial(model_of_best_penalty, choice=choice))[0]
 
 
 @shows_progress
@@ -307,25 +311,24 @@ def drp_path(
     """
     options = DRPOptions.of_call(locals())
     alphas = check_alphas(alphas).tolist()
-    return fit_path(read_task(X, y, options), alphas, options)
+    return fit_paths(read_task(X, y, options), alphas, options)
 
 
 def model_of_best_penalty(
-    X: MatrixLike, y: ArrayLike, options: DRPOptions, choice: FoldOptions
-) -> SparseModel:
-    """Return the model whose penalty is chosen on folds, or the constant."""
-    task = read_task(X, y, options)
+    task: Task, options: DRPOptions, choice: FoldOptions
+) -> list[SparseModel]:
+    """Return the one model whose penalty is chosen on folds, or the constant."""
     # so that the fit to all rows draws what it draws where this alpha is given
     own = replace(options, rng=deepcopy(options.rng))
     centered = task.centered(options.fit_intercept)  # so that a constant is one without rounding
-    folds = folds_to_choose_on(centered, own, choice.with_splits(X, y, options.rows.groups))
+    folds = folds_to_choose_on(centered, own, choice)
     with single_threaded_blas(), task.rows, folds.task.rows:
         with part(CHOOSING):
             best = chosen_on_folds(PenaltyPath(folds.task, own), folds, Effort())
         if best.is_gain:
             # rows that are more have a penalty that is as much less
             alpha = best.value * folds.n_fitted / task.rows.n_rows
-            (model,) = fit_path(task, [alpha], options)
+            (model,) = fit_path(task, options, [alpha])
         else:
             alpha = None
             constant = NewtonFit(task, [1.0], own)
@@ -333,10 +336,19 @@ def model_of_best_penalty(
             model = with_ranges(model_of([constant.fit], constant.task), task)
             model = replace(model, info=replace(model.info, alpha=None))
     how = info_of_choice([best], [alpha and (alpha,)], ("alpha",))
-    return replace(model, info=replace(model.info, **how))
+    return [replace(model, info=replace(model.info, **how))]
 
 
-def fit_path(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[SparseModel]:
+def fit_paths(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[SparseModel]:
+    """Return a model of each penalty, from one path; or where the loss has free parameters, from a
+    fit of its own."""
+    if not is_in_rounds(options):
+        return fit_path(task, options, alphas)
+    fits = (partial(fit_path, alphas=[alpha]) for alpha in parts(alphas, is_open=True))
+    return [fit_in_rounds(task, options, fit)[0] for fit in fits]
+
+
+def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[SparseModel]:
     """Return a model of each penalty, each fit started from the one before; a warning names the
     line that called the caller."""
     models, complaints = [], []

@@ -29,6 +29,7 @@ of the loop on one target is in `harfe_fit`; on classes that are fitted together
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -50,6 +51,7 @@ from .chosen_on_folds import (
     info_of_choice,
 )
 from .harfe_fit import HarfeOptions, L0Fit, begin_fits
+from .rounds import fit_in_rounds
 from .sparse_rf.outputs import each_output
 from .task import Fit, Task, model_in_time, partial_fits_on_error
 
@@ -449,8 +451,22 @@ def models_of_sizes(
     else:
         sizes = sizes_within(n_nonzero_coefs, dictionary, options)
     sizes = sorted({min(int(size), len(dictionary)) for size in sizes})
+    path = partial(fit_path, dictionary=dictionary, sizes=sizes, before=effort)
+    return fit_in_rounds(task, options, path)
 
-    models = []
+
+def fit_path(
+    task: Task,
+    options: HarfeOptions,
+    dictionary: FeatureSet,
+    sizes: Sequence[int],
+    before: Effort,
+) -> list[SparseModel]:
+    """Return the models of `models_of_sizes`, for a task and its dictionary.
+
+    before : what was cut before
+    """
+    effort, models = before.until(options.deadline), []
     with single_threaded_blas(), task.rows:
         fits = fits_in_time(task, dictionary, options)
         with partial_fits_on_error(fits, task):
@@ -492,7 +508,26 @@ def model_of_best_size(
         task, dictionary = read_call(X, y, options, effort)
         if s is not None:
             s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
-        folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
+        choice = choice.with_splits(X, y, groups)
+    fit = partial(fit_best_size, dictionary=dictionary, choice=choice, s=s, before=effort)
+    return fit_in_rounds(task, options, fit)[0]
+
+
+def fit_best_size(
+    task: Task,
+    options: HarfeOptions,
+    dictionary: FeatureSet,
+    choice: FoldOptions,
+    s: int | None,
+    before: Effort,
+) -> list[SparseModel]:
+    """Return the one model of `model_of_best_size`, for a task and its dictionary.
+
+    before : what was cut before
+    """
+    effort = before.until(options.deadline)
+    with limits_time(options.deadline):
+        folds = folds_to_choose_on(task, options, choice)
     path = HarfePath(dictionary, options, s, task)
     targets = list(zip(each_output(task), each_output(folds.task), strict=True))
     fits, goals, chosen, n_done = [], [], [], 0
@@ -519,7 +554,7 @@ def model_of_best_size(
     model = replace(model, info=replace(model.info, **how))
     if not (model.info.converged or any(fit.progress.ended_by_callback for fit in fits)):
         _warn_of_unrest(model.info, options)
-    return model
+    return [model]
 
 
 class HarfePath(SizePath):

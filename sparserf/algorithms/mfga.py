@@ -62,6 +62,7 @@ from .chosen_on_folds import (
     folds_to_choose_on,
     info_of_choice,
 )
+from .rounds import fit_in_rounds
 from .task import Task, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
@@ -417,19 +418,30 @@ def models_of_rounds(
         n_nonzero_coefs = min(n_terms, len(candidates))
     else:
         n_nonzero_coefs = most_terms(options.n_nonzero_coefs, candidates, options)
-    return fitted(task, candidates, n_nonzero_coefs, options, effort, every_round)
+    fit = partial(
+        fitted,
+        candidates=candidates,
+        n_nonzero_coefs=n_nonzero_coefs,
+        before=effort,
+        every_round=every_round,
+    )
+    return fit_in_rounds(task, options, fit)
 
 
 def fitted(
     task: Task,
+    options: MfgaOptions,
     candidates: FeatureSet,
     n_nonzero_coefs: int,
-    options: MfgaOptions,
-    effort: Effort,
+    before: Effort,
     every_round: bool = False,
 ) -> list[SparseModel]:
     """Return the model after each round of Algorithm 1, or after the last round alone, for a task
-    and its candidates."""
+    and its candidates.
+
+    before : what was cut before
+    """
+    effort = before.until(options.deadline)
     models, n_done, n_rounds = [], 0, -(-n_nonzero_coefs // options.n_select)
     with single_threaded_blas(), task.rows:
         fits = fits_in_time(task, candidates, n_nonzero_coefs, options)
@@ -458,15 +470,34 @@ def model_of_best_size(
     with limits_time(options.deadline):
         task, candidates = read_call(X, y, options, effort)
         s = None if s is None else most_terms(s, candidates, options)
-        folds = folds_to_choose_on(task, options, choice.with_splits(X, y, options.rows.groups))
+        choice = choice.with_splits(X, y, options.rows.groups)
+    fit = partial(fit_best_size, candidates=candidates, choice=choice, s=s, before=effort)
+    return fit_in_rounds(task, options, fit)[0]
+
+
+def fit_best_size(
+    task: Task,
+    options: MfgaOptions,
+    candidates: FeatureSet,
+    choice: FoldOptions,
+    s: int | None,
+    before: Effort,
+) -> list[SparseModel]:
+    """Return the one model of `model_of_best_size`, for a task and its candidates.
+
+    before : what was cut before
+    """
+    effort = before.until(options.deadline)
+    with limits_time(options.deadline):
+        folds = folds_to_choose_on(task, options, choice)
     path = MfgaPath(candidates, options, s, task)
     with single_threaded_blas(), folds.task.rows, part(CHOOSING):
         best = chosen_on_folds(path, folds, effort.part(CHOOSING))
     value = best.value if best.is_gain or s is not None else None
     size, alpha = value or (s or 0, path.alpha)
-    model = fitted(task, candidates, size, replace(options, alpha=alpha), effort)[-1]
+    model = fitted(task, replace(options, alpha=alpha), candidates, size, effort)[-1]
     how = info_of_choice([best], [value], ("n_nonzero_coefs", "alpha"))
-    return replace(model, info=replace(model.info, **how))
+    return [replace(model, info=replace(model.info, **how))]
 
 
 class MfgaPath(SizePath):

@@ -175,6 +175,21 @@ class Loss:
         """
         return self
 
+    @property
+    def has_free_parameters(self) -> bool:
+        """Whether there are parameters that `fitted_to` fits together with f, and that the user has
+        not given."""
+        return False
+
+    def fitted_to(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Loss:
+        """Return the loss whose own parameters are best for decision values z (thresholds of
+        ordered classes, a baseline hazard); self where it has none.
+
+        They take up any constant: where a model has an intercept, its f has the mean 0 over the
+        rows.
+        """
+        return self
+
     def scaled(self, unit: float) -> Loss:
         """Return the loss for z / unit and y / unit, with its parameters divided by the unit."""
         return self

@@ -73,6 +73,13 @@ class Effort:
         """Return an effort that has this share of the time that is left, as a part of this one."""
         return Effort(np.inf, _deadline.share_of_time(self.deadline, share), self)
 
+    def until(self, deadline: float) -> Effort:
+        """Return an effort with this deadline and without a bound, in which the cuts of this one
+        are noted."""
+        later = Effort(deadline=deadline)
+        later.cuts.update(self.cuts)
+        return later
+
     def add(self, multiplications: float) -> None:
         """Add this number of multiplications."""
         self._spent += multiplications

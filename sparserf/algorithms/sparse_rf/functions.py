@@ -9,18 +9,22 @@ one `choose_model` (`default.py`) chooses all. Both may begin with the terms of 
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..._base.checks import check_alphas, check_integer, check_real
-from ..._base.deadline import limits_time
+from ..._base.deadline import limits_time, time_left
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..dependent_rows import warn_of_dependent_rows
+from ..rounds import fit_in_rounds, is_in_rounds
 from ..task import Task, model_in_time, partial_fits_on_error
 from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
 from .multinomial import MultinomialL1Fit
@@ -272,12 +276,13 @@ def sparse_rf(
     with limits_time(options.deadline):
         task = read_task(X, y, options, is_searched=alpha is None and options.is_auto)
         if alpha is not None:
-            return _fit_path(task, options, [alpha])[0]
+            return fit_in_rounds(task, options, partial(_fit_path, alphas=[alpha]))[0]
         if groups is None and start is None and choice.holds_out_as_by_default:
             warn_of_dependent_rows(task)
         from .default import choose_model  # which no other function needs
 
-        model = choose_model(task, options, choice.with_splits(X, y, groups))
+        choice = choice.with_splits(X, y, groups)
+        model = fit_in_rounds(task, options, lambda *own: [choose_model(*own, choice)])[0]
     return model if start is None else with_indices_of(start, model)
 
 
@@ -374,7 +379,8 @@ def sparse_rf_path(
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
     with limits_time(options.deadline):
-        return _fit_path(read_task(X, y, options), options, alphas, n_alphas, alpha_min_ratio)
+        fit = _fit_each if is_in_rounds(options) else _fit_path
+        return fit(read_task(X, y, options), options, alphas, n_alphas, alpha_min_ratio)
 
 
 def read_task(
@@ -413,26 +419,14 @@ def _fit_path(
 ) -> list[SparseModel]:
     """Return the models for these penalties, each started from the one before; None: for the
     default penalties."""
-    # Draws of "auto" beside the terms of a model from which the fit starts: as many as for another
-    # penalty of a path.
-    draws_of_start = 1_000
-
     start, deadline = options.start, options.deadline
-    dictionary = options.dictionary(
-        task,
-        draws_of_start if start is not None and options.is_auto else N_COMPONENTS,
-        is_one_of_many=alphas is None or len(alphas) > 1,
-    )
-
+    dictionary = _dictionary(task, options, alphas is None or len(alphas) > 1)
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback, effort = [], [], Effort(deadline=deadline)
     with single_threaded_blas(), task.rows:
         fits = _fits_of(task, dictionary, options, first_target(start, task))
         if alphas is None:
-            largest = max(fit.largest_gradient() for fit in fits) or 1.0
-            alphas = np.maximum(
-                largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny
-            )
+            alphas = _default_penalties(fits, n_alphas, alpha_min_ratio)
 
         with partial_fits_on_error(fits, task):
             if start is not None:
@@ -464,6 +458,49 @@ def _fit_path(
         if not ended:
             warn_if_unconverged(model.info, options.tol)
     return models
+
+
+def _fit_each(
+    task: Task,
+    options: SparseRFOptions,
+    alphas: Sequence[float] | np.ndarray | None,
+    n_alphas: int,
+    alpha_min_ratio: float,
+) -> list[SparseModel]:
+    """Return the models of `_fit_path` for a loss with free parameters: each penalty has rounds of
+    its own, and those for which there is no time are left out."""
+    if alphas is None:
+        own, start = replace(options, rng=deepcopy(options.rng)), options.start
+        with single_threaded_blas(), task.rows:
+            fits = _fits_of(task, _dictionary(task, own, True), own, first_target(start, task))
+            alphas = _default_penalties(fits, n_alphas, alpha_min_ratio)
+    models: list[SparseModel] = []
+    for alpha in parts(alphas, 1 / np.cbrt(alphas)):
+        models += fit_in_rounds(task, options, partial(_fit_path, alphas=[alpha]))
+        n_left = len(alphas) - len(models)
+        if n_left and not time_left(options.deadline):
+            info = models[-1].info
+            info = replace(info, cut={**info.cut, "penalties": n_left})
+            return [*models[:-1], replace(models[-1], info=info)]
+    return models
+
+
+def _dictionary(task, options, is_one_of_many):
+    """Return the dictionary that is searched."""
+    # Draws of "auto" beside the terms of a model from which the fit starts: as many as for another
+    # penalty of a path.
+    draws_of_start = 1_000
+
+    n = draws_of_start if options.start is not None and options.is_auto else N_COMPONENTS
+    return options.dictionary(task, n, is_one_of_many=is_one_of_many)
+
+
+def _default_penalties(fits, n_alphas, alpha_min_ratio):
+    """Return penalties in geometric steps from the smallest that makes all coefficients zero."""
+    largest = max(fit.largest_gradient() for fit in fits) or 1.0
+    return np.maximum(
+        largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny
+    )
 
 
 def _fits_of(task, dictionary, options, first):
