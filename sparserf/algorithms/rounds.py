@@ -92,4 +92,5 @@ def _centered(model, task, has_intercept):
 
 def _mean_loss(loss: Loss, z: np.ndarray, task: Task) -> float:
     """Return the mean loss of decision values."""
-    return float(task.weight @ loss.value(z, task.targets[0])) / len(z)
+    y, weight = task.targets[0], task.weight
+    return float(weight @ loss.value(z, y)) / len(z) + loss.mean_of_parameters(y, weight)

@@ -15,6 +15,8 @@ squared_hinge         max(0, 1 - y z)^2                                         
 smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels  labels
 logistic              log(1 + exp(-y z))                                          labels  labels
 multinomial           -log(exp(z_y) / sum_k exp(z_k)), all classes together       labels  labels
+cox, `Cox`            Poisson loss of 0 or 1 events at the mean H e^z, H the      times,  z
+                      cumulative baseline hazard, which is fitted, too            events
 ====================  ==========================================================  ======  =========
 
 Examples
@@ -47,11 +49,13 @@ from .base import Loss
 from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
 from .own import check
 from .regression import Gamma, Huber, Poisson, Quantile, Squared, Tweedie
+from .survival import Cox
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 __all__ = [
+    "Cox",
     "Gamma",
     "Huber",
     "Logistic",
@@ -70,7 +74,7 @@ LOSSES = {
     loss.name: loss
     for loss in (
         *(Squared(), Huber(), Quantile(), Poisson(), Tweedie(), Gamma()),
-        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial()),
+        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial(), Cox()),
     )
 }
 
@@ -83,6 +87,7 @@ SELECTING = (
     "poisson",
     "tweedie",
     "gamma",
+    "cox",
     "squared_hinge",
     "logistic",
 )
@@ -93,7 +98,15 @@ PROBABILISTIC = ("logistic", "multinomial")
 # The argument `loss` of methods that select features, of methods that can fit all classes together,
 # and of `drp`.
 SelectingLoss: TypeAlias = Literal[
-    "squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic"
+    "squared",
+    "huber",
+    "quantile",
+    "poisson",
+    "tweedie",
+    "gamma",
+    "cox",
+    "squared_hinge",
+    "logistic",
 ]
 JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
 SelectingLossLike: TypeAlias = "SelectingLoss | Loss"

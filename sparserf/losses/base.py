@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .links import LinkName
 
     # What a parameter of a loss may be in a file.
-    Parameter: TypeAlias = bool | int | float | str | tuple[float, ...] | None
+    Parameter: TypeAlias = bool | int | float | str | tuple[float, ...] | tuple[str, ...] | None
 
 
 class Loss:
@@ -52,6 +52,8 @@ class Loss:
         is fitted with an intercept.
     is_classifier, is_smoothed : bool
         Whether y is -1 or +1; whether the loss is a smoothed version of one with a corner.
+    has_times : bool
+        Whether y are times until events, some of them censored; `Cox` alone.
     is_joint : bool
         Whether the loss of a row depends on the margins of all classes together; `Multinomial`
         alone.
@@ -111,6 +113,7 @@ class Loss:
     is_classifier: bool = False
     is_smoothed: bool = False
     is_joint: bool = False
+    has_times: bool = False
     n_outputs: int = 1
     dual_growth: float = np.inf
     slopes: tuple[float, float] | tuple[np.ndarray, np.ndarray] = (-np.inf, np.inf)
@@ -190,6 +193,16 @@ class Loss:
         """
         return self
 
+    def mean_of_parameters(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return what the mean loss, as `fitted_to` minimises it, has beside `value`: a number that
+        depends on the free parameters, and on no z."""
+        return 0.0
+
+    @property
+    def has_events(self) -> bool:
+        """Whether rows of y above 0 have events, or amounts, of a rate in proportion to e^z."""
+        return self.link == "log"
+
     def scaled(self, unit: float) -> Loss:
         """Return the loss for z / unit and y / unit, with its parameters divided by the unit."""
         return self
@@ -246,7 +259,7 @@ class Loss:
     @property
     def parameters(self) -> dict[str, Parameter]:
         """The parameters of the loss in a model's file, {name: value}: the fields of a dataclass
-        that are plain values, or tuples of numbers."""
+        that are plain values, or tuples of numbers or of strings."""
         values = asdict(self) if is_dataclass(self) else {}
         return {name: value for name, value in values.items() if is_parameter(value)}
 
@@ -254,7 +267,7 @@ class Loss:
 def is_parameter(value: Any) -> bool:
     """Return whether a value may be a parameter of a loss in a file."""
     if isinstance(value, tuple):
-        return all(type(each) is float for each in value)
+        return any(all(type(each) is kind for each in value) for kind in (float, str))
     return value is None or isinstance(value, (bool, int, float, str))
 
 

@@ -251,10 +251,22 @@ class Cox(Loss):
         hazards = np.exp(np.clip(logs, -FARTHEST, FARTHEST))
         return replace(self, hazards=tuple(hazards.tolist()))
 
-    def rates(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the events over the hazards, and the weights times these."""
-        hazard = np.concatenate([[0.0], self.hazards])[np.abs(y).astype(np.int64)]
-        return (y > 0) / np.where(hazard > 0, hazard, 1.0), weight * hazard
+    def mean_of_parameters(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return the mean of d log(H / h), where h is the step of H at the time of the row: an
+        event has the likelihood of h e^z, and not of H e^z, times that of none before."""
+        steps = self._within_strata(lambda hazards: np.diff(hazards, prepend=0.0), self.hazards)
+        steps = np.maximum(steps, np.finfo(np.float64).tiny)
+        logs = np.log(np.array(self.hazards) / steps)
+        return float(weight[y > 0] @ logs[y[y > 0].astype(np.int64) - 1]) / len(y)
+
+    @property
+    def has_events(self) -> bool:
+        return True
+
+    def events_and_hazards(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the number of events of each row, 0 or 1, and its cumulative baseline hazard."""
+        hazards = np.concatenate([[0.0], self.hazards])
+        return (y > 0).astype(np.float64), hazards[np.abs(y).astype(np.int64)]
 
     # -- the loss
 
