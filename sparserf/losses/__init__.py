@@ -79,7 +79,7 @@ LOSSES = {
 }
 
 # The losses of the methods that select features, which need a curvature; and of methods that can
-# fit all classes together.
+# fit all classes together, or f and the loss's own parameters.
 SELECTING = (
     "squared",
     "huber",
@@ -87,28 +87,19 @@ SELECTING = (
     "poisson",
     "tweedie",
     "gamma",
-    "cox",
     "squared_hinge",
     "logistic",
 )
-JOINTLY = (*SELECTING, "multinomial")
+JOINTLY = (*SELECTING, "multinomial", "cox")
 # The losses whose models have `predict_proba`.
 PROBABILISTIC = ("logistic", "multinomial")
 
 # The argument `loss` of methods that select features, of methods that can fit all classes together,
 # and of `drp`.
 SelectingLoss: TypeAlias = Literal[
-    "squared",
-    "huber",
-    "quantile",
-    "poisson",
-    "tweedie",
-    "gamma",
-    "cox",
-    "squared_hinge",
-    "logistic",
+    "squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic"
 ]
-JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial"]
+JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial", "cox"]
 SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
 LossLike: TypeAlias = "JointLoss | Loss"
 LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"

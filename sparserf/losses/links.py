@@ -35,8 +35,8 @@ class Link(ABC):
     largest : {dtype: the largest f whose prediction is finite}, which stands for larger ones; None
         where there is none
     largest_offset : the largest size of an offset
-    formula, unit, effect : in words the prediction of f, the unit of f, and an effect on f of an
-        output
+    formula, unit, effect, task : in words the prediction of f, the unit of f, an effect on f of an
+        output, and what a model does
     """
 
     name: ClassVar[str]
@@ -45,6 +45,7 @@ class Link(ABC):
     largest: ClassVar[dict[str, float] | None] = None
     largest_offset: ClassVar[float] = 1e30
     formula: ClassVar[str]
+    task: ClassVar[str] = "regression"
     unit: ClassVar[str]
     effect: ClassVar[str]
 
@@ -132,6 +133,7 @@ class HazardLink(IdentityLink):
     name = "log_hazard"
     largest_offset = 69.0  # as of exposures
     formula = "f, the log of the hazard ratio"
+    task = "regression of hazards"
     unit = "the logarithm of the hazard"
     effect = "effect on the log of the hazard"
 

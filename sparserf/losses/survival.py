@@ -19,6 +19,7 @@ import numpy as np
 from .._base.arrays import as_like, namespace
 from .._base.checks import check_real
 from .base import Loss
+from .links import LINKS
 from .regression import FARTHEST, Poisson
 
 if TYPE_CHECKING:
@@ -219,6 +220,19 @@ class Cox(Loss):
         place = -self.codes(times, np.zeros(len(times), bool), labels)
         return np.concatenate([[0.0], self.hazards])[place.astype(np.int64)]
 
+    def survival(
+        self, f: np.ndarray, times: np.ndarray, stratum: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the probabilities of no event until some times, (n_rows, n_times), for the f and
+        the stratum of each row."""
+        if stratum is None:
+            return survival_of(self.hazard_until(times), f)
+        survival = np.empty((len(f), len(times)))
+        for label in np.unique(stratum).tolist():
+            of_one = stratum == label
+            survival[of_one] = survival_of(self.hazard_until(times, label), f[of_one])
+        return survival
+
     # -- hazards
 
     @property
@@ -313,6 +327,12 @@ class Cox(Loss):
         events = xp.astype(y > 0, u.dtype)
         conjugate = POISSON.conjugate(u, events) - u * self._log_hazard(y)
         return xp.where(y == 0, xp.zeros_like(u), conjugate)
+
+
+def survival_of(hazard: np.ndarray, f: Array) -> Array:
+    """Return exp(-hazard e^f), (n_rows, n_times), for cumulative hazards at some times."""
+    xp, ratio = namespace(f), LINKS["log"].predict(f)
+    return xp.exp(-ratio[:, None] * xp.astype(as_like(hazard, f), f.dtype, copy=False))
 
 
 def _check_label(name, label):

@@ -98,7 +98,8 @@ class FitMixin:
         X : data frame, array or CSR matrix of shape (n_samples, n_features)
             The rows.
         y : array of shape (n_samples,), or for a regressor (n_samples, n_outputs)
-            Targets or labels.
+            Targets or labels; times until events with loss="cox", a structured array as of
+            scikit-survival.
         sample_weight : array of shape (n_samples,) or None, default None
             Nonnegative weights.
         offset : array of shape (n_samples,) or None, default None
@@ -114,7 +115,10 @@ class FitMixin:
         self
         """
         _check_loss(self)
-        X, y = self._check_X(X, _check_y(y, self._y_is_numeric), reset=True)
+        if self._loss == "cox":  # the function checks such y
+            X = self._check_X(X, reset=True)
+        else:
+            X, y = self._check_X(X, _check_y(y, self._y_is_numeric), reset=True)
         argument_of = {
             RENAMED.get(name, name): name for name in signature(self._function).parameters
         }
@@ -235,7 +239,7 @@ SKLEARN_PARAMETERS = {
     "on it.",
 }
 LOSS_OF_REGRESSORS = """loss : str or `sparserf.losses.Loss`, default "squared"
-    "squared", "huber", "quantile", "poisson", "tweedie" or "gamma". The parameters of an object,
+    "squared", "huber", "quantile", "poisson", "tweedie", "gamma" or "cox". The parameters of an object,
     such as `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
 LOSS_OF_CLASSIFIERS = (
     'loss : {{"logistic", "multinomial", {others}}} or `sparserf.losses.Loss`, default '
