@@ -233,7 +233,13 @@ def drp(
         return fit_paths(read_task(X, y, options), [alpha], options)[0]
     task = read_task(X, y, options)
     choice = choice.with_splits(X, y, groups)
-    return fit_in_rounds(task, options, partial(model_of_best_penalty, choice=choice))[0]
+    model = fit_in_rounds(task, options, partial(model_of_best_penalty, choice=choice))[0]
+    if model.info.alpha is None or not is_in_rounds(options):
+        return model
+    # the last round has found parameters that are near the best for this penalty
+    (again,) = fit_paths(task, [model.info.alpha], options)
+    how = {"validation_loss": model.info.validation_loss, "chosen": model.info.chosen}
+    return replace(again, info=replace(again.info, **how))
 
 
 @shows_progress
@@ -345,7 +351,8 @@ def fit_paths(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[
     if not is_in_rounds(options):
         return fit_path(task, options, alphas)
     fits = (partial(fit_path, alphas=[alpha]) for alpha in parts(alphas, is_open=True))
-    return [fit_in_rounds(task, options, fit)[0] for fit in fits]
+    # near an optimum, losses differ by the squares of the errors of coefficients
+    return [fit_in_rounds(task, options, fit, options.tol**2)[0] for fit in fits]
 
 
 def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[SparseModel]:

@@ -41,12 +41,16 @@ def is_in_rounds(options: FitOptions) -> bool:
 
 
 def fit_in_rounds(
-    task: Task, options: Options, fit: Callable[[Task, Options], list[SparseModel]]
+    task: Task,
+    options: Options,
+    fit: Callable[[Task, Options], list[SparseModel]],
+    enough: float = ENOUGH,
 ) -> list[SparseModel]:
     """Return fit(task, options), models of one task; the parameters of their loss, if it has free
     ones, are fitted together with f of the last model, and are in the end the best for each.
 
-    Each round draws the same random numbers, and has half of the time that is left.
+    Each round draws the same random numbers, and has half of the time that is left. Rounds end
+    where parameters lower the mean loss by no more than the share `enough`.
     """
     if not is_in_rounds(options):
         return fit(task, options)
@@ -62,7 +66,7 @@ def fit_in_rounds(
         loss = task.loss.fitted_to(z, task.targets[0], task.weight)
         before, after = (_mean_loss(each, z, task) for each in (task.loss, loss))
         if (
-            before - after <= ENOUGH * before
+            before - after <= enough * before
             or is_ended_by_callback()
             or not time_left(options.deadline)
         ):
