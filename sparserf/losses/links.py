@@ -178,4 +178,6 @@ def _log_mean(z, weight):
 
 
 # All links by their names.
-LINKS: dict[str, Link] = {link.name: link for link in (IdentityLink(), AscendingLink(), LogLink(), HazardLink())}
+LINKS: dict[str, Link] = {
+    link.name: link for link in (IdentityLink(), AscendingLink(), LogLink(), HazardLink())
+}

@@ -51,7 +51,9 @@ def censoring(time: np.ndarray, event: np.ndarray) -> tuple[np.ndarray, np.ndarr
     times, n_censored = np.unique(time[~event], return_counts=True)
     n_left = len(time) - np.searchsorted(np.sort(time), times)  # at this time or later
     events = np.sort(time[event])
-    n_events = np.diff([np.searchsorted(events, times, side=side) for side in ("left", "right")], axis=0)
+    n_events = np.diff(
+        [np.searchsorted(events, times, side=side) for side in ("left", "right")], axis=0
+    )
     return times, np.cumprod(1 - n_censored / (n_left - n_events[0]))
 
 

@@ -23,7 +23,7 @@ from .links import LINKS
 from .regression import FARTHEST, Poisson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from .._base.types import Array
 
@@ -211,12 +211,19 @@ class Cox(Loss):
     def hazard_until(self, times: np.ndarray, stratum: object = None) -> np.ndarray:
         """Return the cumulative baseline hazard at some times: constant from one event to the next,
         and after the last."""
-        labels = None if stratum is None else np.full(len(times), stratum)
-        if labels is not None and labels.dtype.kind in "iub":
-            labels = labels.astype(np.float64)
-        if self._labels is not None and (labels is None or self._number_of(labels, 1).min() < 0):
+        labels = None
+        if self._labels is None and stratum is not None:
+            raise ValueError(f"stratum must be None, as the model has no strata, got {stratum!r}")
+        if isinstance(stratum, str):
+            labels = np.full(len(times), stratum)
+        elif stratum is not None:
+            labels = np.full(len(times), check_real("stratum", stratum, -np.inf))
+        is_known = labels is None or len(times) == 0 or self._number_of(labels, len(times))[0] >= 0
+        if self._labels is not None and (labels is None or not is_known):
             some = ", ".join(map(repr, self._labels[:10].tolist()))
-            raise ValueError(f"stratum must be one that had events, such as {some}, got {stratum!r}")
+            raise ValueError(
+                f"stratum must be one that had events, such as {some}, got {stratum!r}"
+            )
         place = -self.codes(times, np.zeros(len(times), bool), labels)
         return np.concatenate([[0.0], self.hazards])[place.astype(np.int64)]
 

@@ -239,8 +239,8 @@ SKLEARN_PARAMETERS = {
     "on it.",
 }
 LOSS_OF_REGRESSORS = """loss : str or `sparserf.losses.Loss`, default "squared"
-    "squared", "huber", "quantile", "poisson", "tweedie", "gamma" or "cox". The parameters of an object,
-    such as `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
+    "squared", "huber", "quantile", "poisson", "tweedie", "gamma" or "cox". The parameters of an
+    object, such as `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
 LOSS_OF_CLASSIFIERS = (
     'loss : {{"logistic", "multinomial", {others}}} or `sparserf.losses.Loss`, default '
     '"logistic"\n    The first two have `predict_proba`.'

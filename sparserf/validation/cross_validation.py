@@ -23,8 +23,8 @@ from .._base.deadline import NEVER, check_time_limit, limit_of_next, time_left
 from .._base.progress import parts, reporting, tell_model
 from .._base.warnings import TimeLimitWarning, warn
 from ..algorithms.registry import REGISTRY, Path
-from ..losses import PROBABILISTIC, loss_from_parameters
 from ..columns.times import read_times
+from ..losses import PROBABILISTIC, loss_from_parameters
 from ..model import SparseModel
 from .folds import Dataset, draw_seeds
 from .survival import brier_of_rows, discordance_of_rows

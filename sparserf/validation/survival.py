@@ -24,9 +24,7 @@ N_TIMES, MIDDLE = 100, (0.1, 0.9)
 
 
 @checks_call
-def concordance(
-    y: ArrayLike, f: ArrayLike, *, sample_weight: ArrayLike | None = None
-) -> float:
+def concordance(y: ArrayLike, f: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     """Compute Harrell's concordance: the share of the pairs of rows, of which one is known to have
     its event first, where that one has the larger f.
 
@@ -156,7 +154,9 @@ def _discordance(times: Times, f: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 def _integrated(rows, survival, times, train):
     """Return the integrated Brier score of each row."""
-    scores = brier_scores(rows.time, rows.event, survival, times, censoring(train.time, train.event))
+    scores = brier_scores(
+        rows.time, rows.event, survival, times, censoring(train.time, train.event)
+    )
     if not np.isfinite(scores).all():
         raise ValueError(
             "times must be those up to which some row of y_train is not censored, got "

@@ -276,7 +276,7 @@ def sparse_rf(
     with limits_time(options.deadline):
         task = read_task(X, y, options, is_searched=alpha is None and options.is_auto)
         if alpha is not None:
-            return fit_in_rounds(task, options, partial(_fit_path, alphas=[alpha]))[0]
+            return fit_in_rounds(task, options, partial(_fit_path, alphas=[alpha]), options.tol)[0]
         if groups is None and start is None and choice.holds_out_as_by_default:
             warn_of_dependent_rows(task)
         from .default import choose_model  # which no other function needs
@@ -476,7 +476,7 @@ def _fit_each(
             alphas = _default_penalties(fits, n_alphas, alpha_min_ratio)
     models: list[SparseModel] = []
     for alpha in parts(alphas, 1 / np.cbrt(alphas)):
-        models += fit_in_rounds(task, options, partial(_fit_path, alphas=[alpha]))
+        models += fit_in_rounds(task, options, partial(_fit_path, alphas=[alpha]), options.tol)
         n_left = len(alphas) - len(models)
         if n_left and not time_left(options.deadline):
             info = models[-1].info
