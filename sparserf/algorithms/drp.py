@@ -348,7 +348,7 @@ def model_of_best_penalty(
 def fit_paths(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[SparseModel]:
     """Return a model of each penalty, from one path; or where the loss has free parameters, from a
     fit of its own."""
-    if not is_in_rounds(options):
+    if not is_in_rounds(task, options):
         return fit_path(task, options, alphas)
     fits = (partial(fit_path, alphas=[alpha]) for alpha in parts(alphas, is_open=True))
     # near an optimum, losses differ by the squares of the errors of coefficients

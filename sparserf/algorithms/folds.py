@@ -128,6 +128,8 @@ def strata_of(task: Task) -> np.ndarray:
     """
     if task.loss.has_events:
         return (task.targets[0] > 0).astype(np.intp)
+    if task.loss.is_ordered:
+        return task.targets[0].astype(np.intp)
     classes = task.targets if task.loss.is_classifier else ()
     return np.argmax([np.zeros(task.raw.n_rows), *classes], axis=0)
 
@@ -148,7 +150,7 @@ def splits_of_task(splits: Sequence[Split], task: Task, strata: np.ndarray) -> l
                     f"none in pair {k}"
                 )
         if task.loss.is_classifier and len(missing := np.setdiff1d(strata, strata[fitted])):
-            label = task.classes[missing[0] - (len(task.classes) > 2)].item()
+            label = task.classes[missing[0] - (len(task.targets) > 1)].item()
             raise ValueError(
                 "validation must have rows of each class to fit in each pair, got none of "
                 f"{label!r} in pair {k}"

@@ -575,7 +575,7 @@ def _with_mean_of(model, small, rows, weight):
     their means are other functions of f.
     """
     link = LINKS[model.link] if model.classes is None else None
-    if model.loss not in PROBABILISTIC if link is None else link.is_identity:
+    if model.loss not in PROBABILISTIC or model.thresholds if link is None else link.is_identity:
         return small
     f, g = (np.atleast_2d(_margins(each, rows)) for each in (model, small))
     if link is not None:

@@ -35,9 +35,11 @@ MOST_ROUNDS = 30
 ENOUGH = 1e-4
 
 
-def is_in_rounds(options: FitOptions) -> bool:
-    """Return whether the loss of a call has parameters that are to be fitted together with f."""
-    return check_loss(options.rows.loss, LOSSES).has_free_parameters
+def is_in_rounds(task: Task, options: FitOptions) -> bool:
+    """Return whether the loss of a call has parameters that are to be fitted together with f; those
+    of few classes may have another one."""
+    loss = check_loss(options.rows.loss, LOSSES)
+    return loss.has_free_parameters and task.loss.name == loss.name
 
 
 def fit_in_rounds(
@@ -52,7 +54,7 @@ def fit_in_rounds(
     Each round draws the same random numbers, and has half of the time that is left. Rounds end
     where parameters lower the mean loss by no more than the share `enough`.
     """
-    if not is_in_rounds(options):
+    if not is_in_rounds(task, options):
         return fit(task, options)
     for _ in range(MOST_ROUNDS):
         own = replace(

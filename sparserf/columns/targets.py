@@ -47,7 +47,8 @@ def encode_target(
     """Check y and encode it for a loss: return (classes, targets).
 
     For a regression classes is None. For labels each class has a target, +1 in rows of the class
-    and -1 in others; two classes have one target, +1 in rows of the second.
+    and -1 in others; two classes have one target, +1 in rows of the second. Three or more classes
+    in order have one, too: their places.
 
     there : the indices of the rows of y among all n_rows rows
     A loss of several outputs for one y has a target for each of them.
@@ -65,9 +66,12 @@ def encode_target(
             check_target(y, n_rows, several_outputs is not None)[..., there]
         )
         return None, [*target] if several_outputs == "apart" and target.ndim == 2 else [target]
-    classes, label = check_labels(y, n_rows, there)
+    check = check_ordered_labels if loss.is_ordered else check_labels
+    classes, label = check(y, n_rows, there)
     if len(classes) == 2:
         return classes, [np.where(label == 1, 1.0, -1.0)]
+    if loss.is_ordered:
+        return classes, [label.astype(np.float64)]
     return classes, [np.where(label == k, 1.0, -1.0) for k in range(len(classes))]
 
 
@@ -77,8 +81,7 @@ def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) ->
         raise TypeError(
             f"y must be an array, the target of each row, got {y!r}: of a frame, X.pop({y!r})"
         )
-    # whatever its categories
-    is_categorical = str(getattr(y, "dtype", "")).startswith(("category", "Categorical", "Enum"))
+    is_categorical = _is_categorical(y)  # whatever its categories
     y = _flatten_column(as_array("y", y))
     has_strings = y.dtype.kind in "UST" or (
         y.dtype.kind == "O" and any(isinstance(value, str) for value in y.flat)
@@ -174,6 +177,47 @@ def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.nd
             f"y has {len(classes)} classes in {len(there)} rows: is it a target for loss='squared'?"
         )
     return classes, label
+
+
+def check_ordered_labels(
+    y: ArrayLike, n_samples: int, there: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same with the classes in their order: numbers ascending, categories in that of
+    their levels."""
+    classes, label = check_labels(y, n_samples, there)
+    levels = levels_in_order(y)
+    if levels is not None:
+        order = np.argsort(places_of(levels, classes), kind="stable")
+        return classes[order], np.argsort(order)[label]
+    if classes.dtype.kind in "US" or _is_categorical(y):
+        what = "categories" if _is_categorical(y) else f"strings, such as {classes[0].item()!r},"
+        raise TypeError(
+            f"y must have classes in an order for loss='ordinal', got {what} without one: give "
+            "numbers, pandas.Categorical(y, levels, ordered=True) with the levels from the lowest "
+            "to the highest, or a series of polars.Enum(levels)"
+        )
+    return classes, label
+
+
+def levels_in_order(y: Any) -> np.ndarray | None:
+    """Return the levels of an ordered categorical of pandas or of an Enum of polars, in their
+    order; None for all else."""
+    dtype = getattr(y, "dtype", None)
+    if getattr(dtype, "ordered", False) or str(dtype).startswith("Enum"):
+        return as_labels(dtype.categories.to_numpy(), "the levels of y")
+    return None
+
+
+def _is_categorical(y):
+    """Return whether y is a categorical of pandas or polars."""
+    return str(getattr(y, "dtype", "")).startswith(("category", "Categorical", "Enum"))
+
+
+def places_of(classes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the place of each label among classes in any order, -1 where it is none of them."""
+    order = np.argsort(classes, kind="stable")
+    place = order[np.searchsorted(classes, labels, sorter=order).clip(max=len(classes) - 1)]
+    return np.where(classes[place] == labels, place, -1)
 
 
 def weighted_by_class(

@@ -13,6 +13,7 @@ from .._base.checks import check_offset
 from .._base.floats import methods_as_ieee
 from ..losses.classification import sigmoid, softmax
 from ..losses.links import LINKS
+from ..losses.ordinal import class_probabilities, most_probable
 from ..rows import from_host_if_possible
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ class BaseModel(ABC):
     A subclass computes f in `_map_decisions`, has `classes` and `intercept`, and may have a `link`.
 
     classes : None, or ndarray of shape (n_classes,)
-        The sorted labels of a classifier; None for a regression.
+        The labels of a classifier, sorted, or classes in order as these; None for a regression.
     intercept : float, or ndarray of shape (n_outputs,)
         The constant of each output.
-    link : {"identity", "ascending", "log", "softmax"}
+    link : {"identity", "ascending", "log", "softmax", "cumulative"}
         How predictions are made of f: a regression predicts f or, with "log", e^f, with "ascending"
         the f of a row in ascending order; for a classifier see `probabilities`.
     """
@@ -100,9 +101,23 @@ class BaseModel(ABC):
         finish = (
             self._inverse_link
             if self.classes is None
-            else partial(labels_of_decisions, self.classes)
+            else partial(labels_of_decisions, *self.cut_classes)
         )
         return self._map_decisions(X, workers, finish, offset)
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """The thresholds that cut f into classes in order; of other models none."""
+        return ()
+
+    @property
+    def cut_classes(self) -> tuple[np.ndarray, tuple[float, ...]]:
+        """(classes, cuts): of a classifier with one f the classes that it predicts, from the least
+        f to the largest, and the cuts of f between them; of one with several f all, and no cuts."""
+        if not self.thresholds:
+            return self.classes, () if np.ndim(self.intercept) else (0.0,)
+        cuts, places = most_probable(self.thresholds)
+        return self.classes[list(places)], cuts
 
     @property
     def _inverse_link(self) -> Callable[[Array], Array]:
@@ -116,7 +131,7 @@ class BaseModel(ABC):
         n_rows): one, or none."""
         if offset is None:
             return []
-        if self.classes is not None and len(self.classes) > 2:
+        if self.classes is not None and np.ndim(self.intercept):
             raise ValueError(
                 f"offset must be None for more than two classes, got one for {len(self.classes)}"
             )
@@ -135,7 +150,7 @@ def predictions(link: str, f: Array) -> Array:
 
 
 # The links that a classifier may have.
-CLASSIFIER_LINKS = ("identity", "softmax")
+CLASSIFIER_LINKS = ("identity", "softmax", "cumulative")
 # The largest size of a decision value in a softmax; larger ones are clipped, since differences of
 # infinite ones are NaN.
 LARGEST_DECISION = 1e30
@@ -165,20 +180,25 @@ def predictions_within(link: str, lower: float, upper: float, f: Array) -> Array
     return within(lower, upper, predictions(link, f))
 
 
-def labels_of_decisions(classes: np.ndarray, f: Array) -> Array:
+def labels_of_decisions(classes: np.ndarray, cuts: tuple[float, ...], f: Array) -> Array:
     """Return the label of each row of decision values, in the namespace of f if it has labels of
-    this dtype."""
-    xp, several = namespace(f), f.ndim == 2
-    index = xp.argmax(f, axis=1) if several else xp.astype(f > 0, xp.int64)
+    this dtype; classes, cuts : as `cut_classes` of the model."""
+    xp = namespace(f)
+    if f.ndim == 2:
+        index = xp.argmax(f, axis=1)
+    else:  # as many as there are cuts below f
+        index = reduce(xp.add, (xp.astype(f > cut, xp.int64) for cut in cuts))
     if xp is np:
         return classes[index]
     there = from_host_if_possible(classes, *namespace_of(f))
     return classes[to_host(index)] if there is classes else xp.take(there, index)
 
 
-def probabilities(link: str, f: Array) -> Array:
-    """Return the probability of each class: with the link "softmax" the softmax of f, else its
-    sigmoids scaled to sum to 1."""
+def probabilities(link: str, thresholds: tuple[float, ...], f: Array) -> Array:
+    """Return the probability of each class: with the link "softmax" the softmax of f, with
+    "cumulative" those between thresholds, else the sigmoids of f scaled to sum to 1."""
+    if link == "cumulative":
+        return class_probabilities(thresholds, f)
     if link == "softmax" and f.ndim == 2:
         return softmax(namespace(f).clip(f, -LARGEST_DECISION, LARGEST_DECISION).T).T
     xp, p = namespace(f), sigmoid(f)

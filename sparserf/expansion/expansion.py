@@ -81,10 +81,14 @@ class Expansion(BaseModel):
         return self.features.feature_names_in_
 
     @property
+    def thresholds(self) -> tuple[float, ...]:
+        return self.loss_parameters["thresholds"] if self.link == "cumulative" else ()
+
+    @property
     def size(self) -> int:
         """How many numbers predictions are computed from."""
         n = int(np.count_nonzero(self.coef)) + np.size(self.intercept) + self.features.n_numbers
-        return n + (self.lower is not None) + (self.upper is not None)
+        return n + len(self.thresholds) + (self.lower is not None) + (self.upper is not None)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -140,10 +144,12 @@ class Expansion(BaseModel):
     def predict_proba(
         self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None
     ) -> np.ndarray:
-        """Compute the probability of each class, with the logistic or the multinomial loss only.
+        """Compute the probability of each class, with the logistic, multinomial or ordinal loss
+        only.
 
         For more than two classes it is the softmax of the decision values with loss="multinomial";
-        with loss="logistic" the one-vs-rest probabilities are scaled to sum to 1.
+        with loss="logistic" the one-vs-rest probabilities are scaled to sum to 1; with
+        loss="ordinal" they are those between the thresholds.
 
         Parameters
         ----------
@@ -169,7 +175,8 @@ class Expansion(BaseModel):
             raise ValueError(
                 f"predict_proba needs a model fitted with {names}, this one has loss={self.loss!r}"
             )
-        return self._map_decisions(X, workers, partial(probabilities, self.link), offset)
+        finish = partial(probabilities, self.link, self.thresholds)
+        return self._map_decisions(X, workers, finish, offset)
 
     def survival(
         self,

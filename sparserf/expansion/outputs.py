@@ -58,6 +58,8 @@ def describe_task(model: Expansion) -> str:
     listed = ", ".join(labels)
     if len(listed) > LONGEST:  # cut between labels; the first is whole
         listed = labels[0] + listed[len(labels[0]) : LONGEST].rpartition(",")[0] + ", ..."
+    if model.thresholds:
+        return f"{len(labels)} classes in order ({listed})"
     side = f"; f > 0 means {labels[1]}" if model.coef.ndim == 1 and len(labels) == 2 else ""
     return f"{len(labels)} classes ({listed}{side})"
 
@@ -66,6 +68,8 @@ def unit_of(model: Expansion) -> str:
     """Return the unit in which f is measured, in words."""
     if model.classes is None:
         return LINKS[model.link].unit
+    if model.thresholds:
+        return "log odds of higher classes"
     return "log odds" if model.loss in PROBABILISTIC and model.link != "softmax" else "units of f"
 
 
@@ -99,6 +103,8 @@ def effect_on(model: Expansion, output: object) -> str:
         if levels := quantile_levels(model):
             name = f"quantile {levels[output]:g}"
         return LINKS[model.link].effect.format(name)
+    if model.thresholds:
+        return "effect on the log odds of higher classes"
     label = two_classes(model)[1] if output is None else output
     if model.loss not in PROBABILISTIC or model.link == "softmax":
         return f"effect on f of {label}"
@@ -113,8 +119,9 @@ def of_output(model: AnyModel, output: object, *, every_term: bool = False) -> A
     every_term : whether terms that are negligible in this output are kept
 
     A model of two classes has one f, which is that of the second class; f of the first class is -f.
+    The one f of classes in order is that of none.
     """
-    classes = [] if model.classes is None else model.classes.tolist()
+    classes = [] if model.classes is None or model.thresholds else model.classes.tolist()
     if model.coef.ndim == 1 and output is None:
         return model
     if output is None:

@@ -20,6 +20,7 @@ from .._base.files import new_file
 from ..columns.kinds import arithmetic
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
+from ..losses.ordinal import probability_weights
 from .printer import Printer, angle_expression, signed
 from .written import TermGroup, WrittenModel
 
@@ -164,13 +165,37 @@ def _public_functions(model, name, printer):
         about = {"name": name, "what": link.formula, "one": one, "each": each, "sort": sort}
         return [_filled(template, **about) for template in templates]
     ctype, labels = _labels(model.classes)
-    declared = _filled(OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_in_lines(labels))
-    defined = _filled(CLASSES, name=name)
+    rule = "" if model.thresholds else RULE
+    declared = _filled(
+        OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_in_lines(labels), rule=rule
+    )
+    defined = _filled(CLASSES, name=name, place=_place(model))
     if model.loss in PROBABILISTIC:
-        is_softmax = model.link == "softmax" and np.size(model.intercept) > 1
         declared += _filled(OF_PROBABILITIES, name=name)
-        defined += _filled(SOFTMAX if is_softmax else PROBABILITIES, name=name)
+        defined += _probabilities(model, name)
     return declared, defined
+
+
+def _place(model):
+    """Return the statements of the place of the class of f."""
+    if not model.thresholds:
+        return PLACE_OF_LARGEST
+    predicted, cuts = model.cut_classes
+    places = [str(model.classes.tolist().index(label)) for label in predicted.tolist()]
+    numbers = _in_lines([_number(cut) for cut in cuts])
+    return _filled(PLACE_AMONG_CUTS, n=len(cuts), cuts=numbers, places=_in_lines(places))
+
+
+def _probabilities(model, name):
+    """Return the function of the probabilities of the classes."""
+    if not model.thresholds:
+        is_softmax = model.link == "softmax" and np.size(model.intercept) > 1
+        return _filled(SOFTMAX if is_softmax else PROBABILITIES, name=name)
+    thresholds, weights = (
+        _in_lines([_number(value) for value in values])
+        for values in (model.thresholds, probability_weights(model.thresholds))
+    )
+    return _filled(CUMULATIVE, name=name, thresholds=thresholds, weights=weights)
 
 
 def _labels(classes):
@@ -483,8 +508,7 @@ void ${name}_rows(const double *X, size_t n_rows, double *out);
 
 OF_CLASSES = r"""
 /* The place of a row's class among ${name}_classes, or -1; the same of n_rows rows that lie one
- * after the other; and the N_OUTPUTS decision values of a row: of two classes it is the second
- * where the value is positive, of more of the largest. */
+ * after the other; and the N_OUTPUTS decision values of a row${rule}. */
 enum { N_CLASSES = ${n} };
 extern ${ctype} ${name}_classes[N_CLASSES];
 int ${name}(const double *x);
@@ -636,15 +660,28 @@ void ${name}_rows(const double *X, size_t n_rows, double *out) {
 }
 """
 
-CLASSES = r"""
-int ${name}(const double *x) {
-    double f[N_OUTPUTS];
+# What it says of decision values of classes without an order.
+RULE = """: of two classes it is the second
+ * where the value is positive, of more of the largest"""
+
+PLACE_OF_LARGEST = r"""
     int best = 0;
-    if (!values(x, f)) return -1;
     if (N_OUTPUTS == 1) return f[0] > 0;
     for (int o = 1; o < N_OUTPUTS; o++)
         if (f[o] > f[best]) best = o;
-    return best;
+    return best;"""
+
+PLACE_AMONG_CUTS = r"""
+    static const double cuts[] = ${cuts};
+    static const int places[] = ${places};
+    int n_below = 0;
+    for (int k = 0; k < ${n}; k++) n_below += f[0] > cuts[k];
+    return places[n_below];"""
+
+CLASSES = r"""
+int ${name}(const double *x) {
+    double f[N_OUTPUTS];
+    if (!values(x, f)) return -1;${place}
 }
 
 void ${name}_rows(const double *X, size_t n_rows, int *out) {
@@ -675,6 +712,25 @@ void ${name}_proba(const double *x, double *p) {
     }
     for (int o = 0; o < N_OUTPUTS; o++) total += p[o] = sigmoid(f[o]);
     for (int o = 0; o < N_OUTPUTS; o++) p[o] = total > 0 ? p[o] / total : 1.0 / N_OUTPUTS;
+}
+"""
+
+CUMULATIVE = r"""
+static double sigmoid(double z) {
+    double e = exp(-fabs(z));
+    return (z > 0 ? 1 : e) / (1 + e);
+}
+
+void ${name}_proba(const double *x, double *p) {
+    static const double thresholds[] = ${thresholds};
+    static const double weights[] = ${weights};
+    double f[N_OUTPUTS];
+    int known = values(x, f);
+    for (int k = 0; k < N_CLASSES; k++) {
+        p[k] = known ? weights[k] : NAN;
+        if (k < N_CLASSES - 1) p[k] *= sigmoid(thresholds[k] - f[0]);
+        if (k > 0) p[k] *= sigmoid(f[0] - thresholds[k - 1]);
+    }
 }
 """
 
@@ -807,7 +863,10 @@ TEMPLATES = (
     ONE_VALUE,
     SOME_VALUES,
     CLASSES,
+    PLACE_OF_LARGEST,
+    PLACE_AMONG_CUTS,
     PROBABILITIES,
+    CUMULATIVE,
     SOFTMAX,
     WAVES,
     EXPONENTIAL,

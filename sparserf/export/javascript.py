@@ -16,6 +16,7 @@ from ..columns.clocks import DATES, DURATIONS
 from ..columns.table import in_float32
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
+from ..losses.ordinal import probability_weights
 from .printer import Printer, angle_expression, balanced
 from .written import title
 
@@ -137,6 +138,15 @@ function probabilities(f) {
   return p.map(each => total > 0 ? each / total : 1 / p.length);
 }
 """
+CUMULATIVE = """
+const thresholds = {thresholds}, weights = {weights};
+function probabilities(f) {{
+  const sigmoid = z => 1 / (1 + Math.exp(-z));
+  return weights.map((weight, k) => weight
+    * (k < thresholds.length ? sigmoid(thresholds[k] - f[0]) : 1)
+    * (k > 0 ? sigmoid(f[0] - thresholds[k - 1]) : 1));
+}}
+"""
 SOFTMAX = """
 function probabilities(f) {
   const e = f.map(each => Math.exp(each - Math.max(...f))), total = e.reduce((a, b) => a + b);
@@ -191,8 +201,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
         *_predict(model, printer),
     ]
     if has_probabilities:
-        body.append((SOFTMAX if has_several and model.link == "softmax" else SIGMOIDS).rstrip())
-        body.append(PROBABILITIES.rstrip())
+        body += [_probabilities(model).rstrip(), PROBABILITIES.rstrip()]
     used = "\n".join(body)
     used += "timeOfDay]" * ("date]" in used)  # by which dates with a time are read
     return "\n".join(
@@ -329,12 +338,27 @@ def _predict(model, printer):
             "  return outputOf(predictions(decisions(read(row))));",
         ]
     else:
-        place = "f.indexOf(Math.max(...f))" if model.coef.ndim > 1 else "Number(f[0] > 0)"
+        predicted, cuts = model.cut_classes
+        if model.coef.ndim > 1:
+            class_of = "classes[f.indexOf(Math.max(...f))]"
+        elif model.thresholds:
+            listed = f"{_list(predicted.tolist())}[{_list(cuts)}"
+            class_of = f"{listed}.filter(cut => f[0] > cut).length]"
+        else:
+            class_of = "classes[Number(f[0] > 0)]"
         lines = [
             f"const classes = {_list(model.classes.tolist())};",
-            f"const classOf = f => classes[{place}];",
+            f"const classOf = f => {class_of};",
             "",
             *lines,
             "  return classOf(decisions(read(row)));",
         ]
     return [*lines, "}"]
+
+
+def _probabilities(model):
+    """Return the function of the probabilities of the classes."""
+    if model.thresholds:
+        weights = probability_weights(model.thresholds)
+        return CUMULATIVE.format(thresholds=_list(model.thresholds), weights=_list(weights))
+    return SOFTMAX if model.coef.ndim > 1 and model.link == "softmax" else SIGMOIDS

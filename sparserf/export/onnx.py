@@ -25,6 +25,7 @@ from ..expansion.terms import columns_of_encodings
 from ..features import is_for_single
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
+from ..losses.ordinal import probability_weights
 from .written import WrittenModel
 
 if TYPE_CHECKING:
@@ -556,14 +557,20 @@ def _add_outputs(graph, model, f, n_outputs, dtype):
         mean = graph.cast(TermNodes(graph, f, np.dtype(np.float64))(prediction), dtype)
         graph.output("variable", _within(graph, model, mean, dtype), dtype, n_outputs)
         return
+    predicted, cuts = model.cut_classes
     if n_outputs == 1:
-        index = graph("Squeeze", graph.cast(graph("Greater", f, 0.0), np.int64), np.array([1]))
+        is_above = graph.cast(graph("Greater", f, np.array([cuts])), np.int64)
+        index = graph("ReduceSum", is_above, np.array([1]), keepdims=0)
     else:
         index = graph("ArgMax", f, axis=1, keepdims=0)
-    classes = _labels(model.classes)
-    graph.output("label", graph("Gather", classes, index), classes.dtype)
+    classes, predicted = _labels(model.classes), _labels(predicted)
+    graph.output("label", graph("Gather", predicted, index), classes.dtype)
     if model.loss in PROBABILISTIC:
-        p = _probabilities(graph, f, n_outputs, model.link)
+        p = (
+            _between(graph, f, model.thresholds)
+            if model.thresholds
+            else _probabilities(graph, f, n_outputs, model.link)
+        )
         graph.output("probabilities", graph.cast(p, dtype), dtype, len(classes))
     else:
         graph.output("scores", graph.cast(f, dtype), dtype, n_outputs)
@@ -585,6 +592,13 @@ def _labels(classes):
     64 bits."""
     types = {"U": object, "S": object, "i": np.int64, "u": np.int64, "f": np.float64, "b": bool}
     return classes if classes.dtype == np.uint64 else classes.astype(types[classes.dtype.kind])
+
+
+def _between(graph, f, thresholds):
+    """Return the probabilities of the classes between thresholds."""
+    lower, upper = np.array([[-np.inf, *thresholds], [*thresholds, np.inf]])[:, None]
+    up_to, above = (graph("Sigmoid", graph("Sub", *pair)) for pair in ((upper, f), (f, lower)))
+    return graph("Mul", graph("Mul", up_to, above), np.array([probability_weights(thresholds)]))
 
 
 def _probabilities(graph, f, n_outputs, link):

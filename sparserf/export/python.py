@@ -9,6 +9,7 @@ from .._base.expressions import variable
 from ..columns.clocks import find_zone
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
+from ..losses.ordinal import probability_weights
 from .printer import Printer, angle_expression
 from .written import title
 
@@ -83,6 +84,17 @@ def predict_proba(X):
     total = p.sum(axis=1, keepdims=True)
     return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1 / p.shape[1])
 '''
+CUMULATIVE = '''
+
+def predict_proba(X):
+    """Of each class."""
+    thresholds = {thresholds}
+    f = decision_function(X)[:, None]
+    with np.errstate(over="ignore"):
+        up_to = 1 / (1 + np.exp(f - [*thresholds, np.inf]))
+        above = 1 / (1 + np.exp([-np.inf, *thresholds] - f))
+    return up_to * above * {weights}
+'''
 SOFTMAX = '''
 
 def predict_proba(X):
@@ -136,10 +148,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
         "def predict(X):",
         *_predict(written.model, printer),
     ]
-    source = "\n".join(lines) + "\n"
-    if written.model.loss not in PROBABILISTIC:
-        return source
-    return source + (SOFTMAX if has_several and written.model.link == "softmax" else PROBABILITIES)
+    return "\n".join(lines) + "\n" + _predict_proba(written.model)
 
 
 def _read(written, j):
@@ -229,8 +238,24 @@ def _predict(model, printer):
             return ["    return decision_function(X)"]
         prediction = printer(link.prediction(variable("f")))
         return ["    f = decision_function(X)", f"    return {prediction}"]
-    index = "np.argmax(f, axis=1)" if model.coef.ndim > 1 else "(f > 0).astype(int)"
+    classes, cuts = model.cut_classes
+    if model.coef.ndim > 1:
+        index = "np.argmax(f, axis=1)"
+    elif model.thresholds:
+        index = f"np.searchsorted({list(cuts)!r}, f)"
+    else:
+        index = "(f > 0).astype(int)"
     return [
         "    f = decision_function(X)",
-        f"    return np.array({model.classes.tolist()!r})[{index}]",
+        f"    return np.array({classes.tolist()!r})[{index}]",
     ]
+
+
+def _predict_proba(model):
+    """Return the function `predict_proba`; of a model without probabilities nothing."""
+    if model.loss not in PROBABILISTIC:
+        return ""
+    if model.thresholds:
+        weights = probability_weights(model.thresholds)
+        return CUMULATIVE.format(thresholds=list(model.thresholds), weights=weights)
+    return SOFTMAX if model.coef.ndim > 1 and model.link == "softmax" else PROBABILITIES

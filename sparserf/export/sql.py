@@ -28,6 +28,7 @@ from ..columns.table import numbers_rounded_to
 from ..expansion.outputs import two_classes
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
+from ..losses.ordinal import probability_weights
 from .printer import Printer, angle_expression, balanced, float_literal, signed
 from .written import title
 
@@ -391,12 +392,15 @@ def _answers(model, n_outputs, printer):
             steps += exchanges
         values = [printer(link.prediction(variable(each))) for each in f]
         return steps, dict(zip(aliases, map(DOUBLE.format, values), strict=True))
-    if n_outputs > MOST_MADE:
-        raise ValueError(
-            f"language 'sql' is for up to {MOST_MADE} classes, the model has {n_outputs}"
-        )
     is_double, classes = model.classes.dtype.kind == "f", model.classes.tolist()
-    if model.coef.ndim == 1:
+    if len(classes) > MOST_MADE:
+        raise ValueError(
+            f"language 'sql' is for up to {MOST_MADE} classes, the model has {len(classes)}"
+        )
+    if model.thresholds:
+        label = _cut(*model.cut_classes)
+        steps, answers = _between(model.thresholds)
+    elif model.coef.ndim == 1:
         one, other = two_classes(model)
         label = f"CASE WHEN f0 > 0 THEN {literal(other)} WHEN f0 <= 0 THEN {literal(one)} END"
         if model.loss in PROBABILISTIC:
@@ -419,6 +423,29 @@ def _answers(model, n_outputs, printer):
     return steps, {"prediction": label} | dict(
         zip(aliases, map(DOUBLE.format, answers), strict=True)
     )
+
+
+def _cut(classes, cuts):
+    """Return the label of the class in which f0 is, of some classes and the cuts between them."""
+    first, *others = map(literal, classes.tolist())
+    ends = [double_literal(None, cut) for cut in cuts]
+    cases = [f"WHEN f0 > {end} THEN {label}" for end, label in zip(ends, others, strict=True)]
+    return f"CASE {' '.join(reversed(cases))} WHEN f0 <= {ends[0]} THEN {first} END"
+
+
+def _between(thresholds):
+    """Return (steps, the probability of each class between two of the thresholds)."""
+    numbers = [double_literal(None, threshold) for threshold in thresholds]
+    distances = {f"a{k}": f"f0 - ({number})" for k, number in enumerate(numbers)}
+    distances |= {f"b{k}": f"{number} - f0" for k, number in enumerate(numbers)}
+    parts = {f"p{k}": _logistic(f"a{k}") for k in range(len(numbers))}
+    parts |= {f"q{k}": _logistic(f"b{k}") for k in range(len(numbers))}
+    middle = [
+        f"{double_literal(None, weight)} * q{k} * p{k - 1}"
+        for k, weight in enumerate(probability_weights(thresholds)[1:-1], 1)
+    ]
+    answers = ["q0", *middle, f"p{len(numbers) - 1}"]
+    return [("distances", distances), ("parts", parts)], answers
 
 
 def _ascending(columns):

@@ -74,6 +74,25 @@ def _sum_of(written, to, k):
     return [to.literal(written.intercept[k]), *terms]
 
 
+def _how_it_cuts(model, to):
+    """Return the lines on the thresholds of classes in order, and on the cuts of `predict`."""
+    labels, (classes, cuts) = model.classes.tolist(), model.cut_classes
+    theta = [
+        f"{to.literal(threshold)} for {to.shown(label)}"
+        for threshold, label in zip(model.thresholds, labels[:-1], strict=True)
+    ]
+    ends = [
+        f"{to.shown(label)} up to f = {to.literal(cut)}"
+        for label, cut in zip(classes[:-1].tolist(), cuts, strict=True)
+    ]
+    ends.append(f"{to.shown(classes[-1].item())} beyond")
+    return [
+        f"predict gives the most probable class: {', '.join(ends)}",
+        "the probability of a class or one before it is 1 / (1 + exp(f - t)), t = "
+        + ", ".join(theta),
+    ]
+
+
 def _how_it_predicts(model, to):
     """Return lines on how `predict` transforms f; none if it returns f."""
     if model.classes is None:
@@ -82,6 +101,8 @@ def _how_it_predicts(model, to):
             *filter(None, [describe_limits(model)]),
             *[f"predict gives {link.formula}"] * (link.formula != "f"),
         ]
+    if model.thresholds:
+        return _how_it_cuts(model, to)
     if model.coef.ndim == 1:
         one, other = map(to.shown, two_classes(model))
         line = f"predict gives {other} where f > 0, else {one}"

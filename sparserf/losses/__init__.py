@@ -15,6 +15,7 @@ squared_hinge         max(0, 1 - y z)^2                                         
 smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels  labels
 logistic              log(1 + exp(-y z))                                          labels  labels
 multinomial           -log(exp(z_y) / sum_k exp(z_k)), all classes together       labels  labels
+ordinal, `Ordinal`    -log(sigmoid(a) - sigmoid(b)), between thresholds           ordered labels
 cox, `Cox`            Poisson loss of 0 or 1 events at the mean H e^z, H the      times,  z
                       cumulative baseline hazard, which is fitted, too            events
 ====================  ==========================================================  ======  =========
@@ -47,6 +48,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .base import Loss
 from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
+from .ordinal import Ordinal
 from .own import check
 from .regression import Gamma, Huber, Poisson, Quantile, Squared, Tweedie
 from .survival import Cox
@@ -61,6 +63,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "Multinomial",
+    "Ordinal",
     "Poisson",
     "Quantile",
     "SmoothedHinge",
@@ -74,12 +77,12 @@ LOSSES = {
     loss.name: loss
     for loss in (
         *(Squared(), Huber(), Quantile(), Poisson(), Tweedie(), Gamma()),
-        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial(), Cox()),
+        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial(), Ordinal(), Cox()),
     )
 }
 
 # The losses of the methods that select features, which need a curvature; and of methods that can
-# fit all classes together, or f and the loss's own parameters.
+# fit all classes together, or parameters of the loss together with f.
 SELECTING = (
     "squared",
     "huber",
@@ -90,16 +93,16 @@ SELECTING = (
     "squared_hinge",
     "logistic",
 )
-JOINTLY = (*SELECTING, "multinomial", "cox")
+JOINTLY = (*SELECTING, "multinomial", "ordinal", "cox")
 # The losses whose models have `predict_proba`.
-PROBABILISTIC = ("logistic", "multinomial")
+PROBABILISTIC = ("logistic", "multinomial", "ordinal")
 
 # The argument `loss` of methods that select features, of methods that can fit all classes together,
 # and of `drp`.
 SelectingLoss: TypeAlias = Literal[
     "squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic"
 ]
-JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial", "cox"]
+JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial", "ordinal", "cox"]
 SelectingLossLike: TypeAlias = "SelectingLoss | Loss"
 LossLike: TypeAlias = "JointLoss | Loss"
 LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"

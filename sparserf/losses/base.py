@@ -35,8 +35,9 @@ class Loss:
         The name in `SparseModel.loss`; by default the name of the class in lower case.
     link : {"identity", "log"}, default "identity"
         `predict` returns z, or e^z. "softmax" is for `Multinomial` alone: probabilities are in
-        proportion to e^z. "ascending" is for several levels of `Quantile`: `predict` returns the
-        outputs of each row in ascending order.
+        proportion to e^z. "cumulative" is for `Ordinal`: thresholds cut z into classes. "ascending"
+        is for several levels of `Quantile`: `predict` returns the outputs of each row in ascending
+        order.
     smoothness : float, default infinity
         An upper bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
@@ -56,6 +57,9 @@ class Loss:
         Whether y are times until events, some of them censored; `Cox` alone.
     is_joint : bool
         Whether the loss of a row depends on the margins of all classes together; `Multinomial`
+        alone.
+    is_ordered : bool
+        Whether y is the place of the class, from 0, of three or more classes in order; `Ordinal`
         alone.
     n_outputs : int, default 1
         The number of outputs that a model has for one y, more than 1 for several levels of
@@ -114,6 +118,7 @@ class Loss:
     is_smoothed: bool = False
     is_joint: bool = False
     has_times: bool = False
+    is_ordered: bool = False
     n_outputs: int = 1
     dual_growth: float = np.inf
     slopes: tuple[float, float] | tuple[np.ndarray, np.ndarray] = (-np.inf, np.inf)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from .._base.expressions import Expression
     from .._base.types import Array
 
-# The names of the links of regressions, and "softmax", which is that of classes.
-LinkName: TypeAlias = Literal["identity", "ascending", "log", "log_hazard", "softmax"]
+# The names of the links of regressions, and of classes: "softmax", and "cumulative" where these are
+# in order.
+LinkName: TypeAlias = Literal["identity", "ascending", "log", "log_hazard", "softmax", "cumulative"]
 # Those of a user's own loss.
 OF_OWN = "identity", "log"
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from .._base.types import Array
 
 # The largest |o|, by the link.
-LARGEST_OFFSET = {"softmax": 1e30} | {name: link.largest_offset for name, link in LINKS.items()}
+LARGEST_OFFSET = dict.fromkeys(("softmax", "cumulative"), 1e30) | {
+    name: link.largest_offset for name, link in LINKS.items()
+}
 
 
 class OffsetLoss(Loss):

@@ -72,7 +72,7 @@ def check(loss: Loss, y: ArrayLike) -> None:
         raise TypeError(
             f"loss must be an object of a class derived from sparserf.losses.Loss, got {loss!r}"
         )
-    y = np.asarray(y, np.float64).ravel() if not loss.is_classifier else _signs(y)
+    y = np.asarray(y, np.float64).ravel() if not loss.is_classifier else _signs(y, loss)
     if not len(y) or not np.isfinite(y).all():
         raise ValueError("y must have finite entries to check a loss on")
     if not isinstance(chosen := _call(loss, "of_target", y, np.ones(len(y))), Loss):
@@ -85,9 +85,11 @@ def check(loss: Loss, y: ArrayLike) -> None:
     _Points(chosen, z, y).check(value, slope, curvature, unit)
 
 
-def _signs(y):
-    """Return labels as -1 and 1."""
+def _signs(y, loss):
+    """Return labels as -1 and 1, or of several ordered classes as their places."""
     labels, label = np.unique(np.asarray(y), return_inverse=True)
+    if loss.is_ordered and len(labels) > 2:
+        return label.astype(np.float64)
     if len(labels) != 2:
         raise ValueError(
             f"y must have two labels for a loss with is_classifier=True, got {len(labels)}"
@@ -104,7 +106,7 @@ def _check_attributes(loss):
     """Check the types and ranges of a loss's attributes."""
     if not isinstance(loss.name, str):
         raise TypeError(f"the name of a loss must be a string, got {loss.name!r}")
-    if loss.link not in OF_OWN:
+    if loss.link not in OF_OWN and not loss.is_ordered:
         names = " or ".join(map(repr, OF_OWN))
         raise ValueError(f"{_name(loss)}: link must be {names}, got {loss.link!r}")
     if loss.n_outputs != 1:

@@ -29,7 +29,8 @@ from ..expansion.ranges import Ranges
 from ..features import FeatureSet, block_from_arrays
 from ..losses import LOSSES
 from ..losses.base import is_parameter
-from ..losses.links import LINKS, OF_OWN
+from ..losses.links import LINKS, AscendingLink, HazardLink
+from ..losses.ordinal import Ordinal
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -173,13 +174,12 @@ def _checked_model(meta, arrays):
         floats(arrays, "coef"),
         floats(arrays, "intercept"),
     )
-    outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
-    require(len(outputs) < 2 and outputs != (0,), "intercept")
+    is_ordered = link == Ordinal.link
+    outputs = intercept.shape
     if classes is not None:
-        require(
-            classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])),
-            "classes",
-        )
+        outputs = () if is_ordered or len(classes) == 2 else (len(classes),)
+        _check_classes(classes, parameters["thresholds"] if is_ordered else None)
+    require(len(outputs) < 2 and outputs != (0,), "intercept")
     require(
         coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept"
     )
@@ -221,6 +221,15 @@ def _checked_model(meta, arrays):
     )
 
 
+def _check_classes(classes, thresholds):
+    """Check the labels of classes, and the thresholds of classes in order, else None."""
+    require(classes.ndim == 1 and len(classes) >= 2, "classes")
+    if thresholds is None:
+        require(bool(np.all(classes[:-1] < classes[1:])), "classes")
+    else:
+        require(len(np.unique(classes)) == len(classes) == len(thresholds) + 1 > 2, "classes")
+
+
 def _in_tuples(parameters):
     """Return parameters with the lists that JSON makes of tuples as these."""
     require(type(parameters) is dict, "loss_parameters")
@@ -236,10 +245,11 @@ def _check_loss(name, parameters, link, classes, intercept):
     require(all(map(is_parameter, parameters.values())), "loss_parameters")
     if name in LOSSES:
         known = type(LOSSES[name])(**parameters)
+        require(not known.has_free_parameters, "loss_parameters")
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
         require(known.n_outputs in (1, np.size(intercept)), "loss")
     else:
-        require(link in OF_OWN or classes is not None, "link")
+        require(link not in (AscendingLink.name, HazardLink.name, Ordinal.link), "link")
     require(link in (LINKS if classes is None else CLASSIFIER_LINKS), "link")
 
 

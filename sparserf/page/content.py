@@ -182,6 +182,8 @@ def _outputs(model):
         if levels := quantile_levels(model):
             return [f"quantile {level:g}" for level in levels]
         return ["the prediction"] if model.coef.ndim == 1 else function_names(model)
+    if model.thresholds:
+        return ["the class"]
     labels = [str(label) for label in model.classes.tolist()]
     return labels[-1:] if model.coef.ndim == 1 else labels
 

@@ -141,13 +141,13 @@ def _of_quantiles(model, f, y):
 
 def _of_labels(model, f, y):
     """Return (measures, questions) of a classifier."""
-    classes, f = model.classes, f[0] if len(model.classes) == 2 else f.T
-    right = labels_of_decisions(classes, f) == y
+    classes, f = model.classes, f[0] if model.coef.ndim == 1 else f.T
+    right = labels_of_decisions(*model.cut_classes, f) == y
     frequent = max(float((y == label).mean()) for label in classes)
     measures = [["share of wrong labels", float(1 - right.mean()), 1 - frequent]]
     if model.loss not in PROBABILISTIC:
         return measures, []
-    p = probabilities(model.link, f)
+    p = probabilities(model.link, model.thresholds, f)
     is_class = y[:, None] == classes
     share = is_class.mean(axis=0)
     tiny = np.finfo(float).tiny

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
 
 from .._base.calls import checks_call
 from .._base.checks import check_integer, check_rng
 from .._base.deadline import check_time_limit, limit_of_next
 from .._base.progress import part, parts, reporting, tell_model
+from ..columns.targets import places_of
+from ..losses import Ordinal
 from ..losses.classification import sigmoid
 from ..model import SparseModel
 from .cross_validation import check_takes_time_limit
@@ -41,7 +44,8 @@ def calibrated(
 
     The decision value f_k(x) of each class becomes a_k f_k(x) + b_k, of which `predict_proba` takes
     the sigmoid; for more than two classes the sigmoids are divided by their sum. a_k >= 0 and b_k
-    minimise the logistic loss on rows that the model has not seen.
+    minimise the logistic loss on rows that the model has not seen. For loss="ordinal" they are a
+    factor of f and the thresholds, and its own loss.
 
     Parameters
     ----------
@@ -77,9 +81,9 @@ def calibrated(
     Returns
     -------
     SparseModel
-        A model with loss="logistic" whose coef and intercept make `predict_proba` the
-        probabilities, and for two classes `decision_function` the log odds. Its `info` is that of
-        the fit. It is pruned, saved and loaded as any other.
+        A model with loss="logistic", or "ordinal" as before, whose coef and intercept make
+        `predict_proba` the probabilities, and for two classes `decision_function` the log odds. Its
+        `info` is that of the fit. It is pruned, saved and loaded as any other.
 
     Raises
     ------
@@ -140,6 +144,8 @@ def calibrated(
         f = _decision_values(model, data.X)
     label = label_indices(model.classes, data.y[data.used])
     weight = np.ones(len(label)) if data.weight is None else data.weight[data.used]
+    if model.thresholds:
+        return _with_scale(model, f[data.used], label.astype(np.float64), weight)
     if len(model.classes) == 2:
         a, b = fit_sigmoid(f[data.used], label == 1, weight)
         return replace(
@@ -158,6 +164,31 @@ def calibrated(
         intercept=a * model.intercept + b,
         loss="logistic",
         link="identity",
+    )
+
+
+def _with_scale(model, f, label, weight):
+    """Return a model of classes in order with the factor of its f, at least 0, and the thresholds
+    that are best for rows that it has not seen; one more row is of an unknown class."""
+    # The largest factor: of rows that f tells apart without an error the best one has no bound.
+    largest = 100.0
+
+    loss, share = Ordinal(model.thresholds), weight / weight.sum()
+    doubt, unit = loss.doubt(label, weight), float(np.sqrt(share @ (f - share @ f) ** 2)) or 1.0
+
+    def mean_loss(a):
+        z = a / unit * f
+        fitted = loss.fitted_to(z, label, weight)
+        losses = (1 - doubt) * fitted.value(z, label) + doubt * fitted.of_unknown_row(z, 0.0)
+        return float(share @ losses)
+
+    a = float(minimize_scalar(mean_loss, bounds=(0.0, largest), method="bounded").x) / unit
+    thresholds = loss.fitted_to(a * f, label, weight).thresholds
+    return replace(
+        model,
+        coef=a * model.coef,
+        intercept=float(a * model.intercept),
+        loss_parameters={**model.loss_parameters, "thresholds": thresholds},
     )
 
 
@@ -183,7 +214,7 @@ def _cross_fit(function, data, cv, rng, deadline):
             data.fit(function, data.used, seed, **limit_of_next(deadline, cv + 1))
         )
         tell_model(model.info)
-    f = np.zeros((len(data),) if len(model.classes) == 2 else (len(data), len(model.classes)))
+    f = np.zeros((len(data), *np.shape(model.intercept)))
     for k, ((fitted, held), seed) in parts(list(enumerate(zip(splits, fold_seeds, strict=True)))):
         labels = np.unique(data.y[fitted])
         if len(labels) < len(model.classes):
@@ -220,9 +251,8 @@ def _decision_values(model, X):
 
 def label_indices(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the index of each label among the classes of a model, which must know it."""
-    label = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-    unknown = classes[label] != y
-    if unknown.any():
+    label = places_of(classes, y)
+    if (unknown := label < 0).any():
         raise ValueError(f"y must hold labels that the model knows, got {y[unknown][0].item()!r}")
     return label
 

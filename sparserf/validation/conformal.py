@@ -20,7 +20,7 @@ from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng
 from .._base.floats import methods_as_ieee
 from .._base.progress import parts, reporting, tell_model
-from ..columns.targets import check_target
+from ..columns.targets import check_target, places_of
 from ..losses import PROBABILISTIC
 from ..losses.links import HazardLink
 from ..model import SparseModel
@@ -616,6 +616,8 @@ def _hold_out(model, scale, data, rows):
     classes = np.union1d(model.classes, data.y[data.used])
     if len(classes) == len(model.classes):
         classes = model.classes
+    elif data.levels is not None:
+        classes = classes[np.argsort(places_of(data.levels, classes), kind="stable")]
     return HeldOut.of_classes(model, classes, data, rows)
 
 

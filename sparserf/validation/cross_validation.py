@@ -23,6 +23,7 @@ from .._base.deadline import NEVER, check_time_limit, limit_of_next, time_left
 from .._base.progress import parts, reporting, tell_model
 from .._base.warnings import TimeLimitWarning, warn
 from ..algorithms.registry import REGISTRY, Path
+from ..columns.targets import places_of
 from ..columns.times import read_times
 from ..losses import PROBABILISTIC, loss_from_parameters
 from ..model import SparseModel
@@ -615,8 +616,8 @@ def default_measure(model: SparseModel) -> Measure:
 def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
     """Return minus the log probability of each row's label, finite for one the model never saw."""
     p = np.asarray(model.predict_proba(X, **offset), np.float64)
-    k = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
-    of_label = np.where(model.classes[k] == y, p[np.arange(len(y)), k], 0.0)
+    k = places_of(model.classes, y)
+    of_label = np.where(k >= 0, p[np.arange(len(y)), k], 0.0)
     return -np.log(np.maximum(of_label, LEAST_PROBABILITY))
 
 

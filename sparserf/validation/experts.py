@@ -4,7 +4,8 @@ conformal prediction.
 The score of a number is |y - f(x)| / s(x), where the scale s is 1 or a model of the size of
 residuals. A model of several quantiles has intervals already, from the lowest to the highest: the
 score is how far y lies beyond them, less than 0 within (conformalized quantile regression). The
-score of a class is the probability of all classes that are more probable (`mass_above`).
+score of a class is the probability of all classes that are more probable (`mass_above`); of classes
+in order it is at most the largest of two on either side of it (`without_gaps`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from ..columns.targets import places_of
 from ..losses.links import AscendingLink
 
 if TYPE_CHECKING:
@@ -141,7 +143,7 @@ class HeldOut:
         """Score rows, by their indices, whose targets are among these classes."""
         X, y, weight = data.take(rows)
         scores = _class_scores(model, classes, X, 1, data.offset_of(rows))
-        own = scores[np.arange(len(y)), np.searchsorted(classes, y)]
+        own = scores[np.arange(len(y)), places_of(classes, y)]
         return cls._of(model, None, data, rows, weight, own, classes)
 
     @classmethod
@@ -196,8 +198,8 @@ def _class_scores(model, classes, X, workers, offset):
     """
     p = np.asarray(model.predict_proba(X, workers, **offset), np.float64)
     scores = np.full((len(p), len(classes)), np.inf)
-    scores[:, np.searchsorted(classes, model.classes)] = mass_above(p)
-    return scores
+    scores[:, places_of(classes, model.classes)] = mass_above(p)
+    return without_gaps(scores) if model.thresholds else scores
 
 
 def mass_above(p: np.ndarray) -> np.ndarray:
@@ -213,6 +215,14 @@ def mass_above(p: np.ndarray) -> np.ndarray:
     mass = np.empty_like(p)
     np.put_along_axis(mass, order, above, axis=1)
     return mass
+
+
+def without_gaps(scores: np.ndarray) -> np.ndarray:
+    """Return scores of classes in order, lowered so that those up to any number have no gap: a
+    class between two others has no larger score than both."""
+    from_left = np.minimum.accumulate(scores, axis=1)
+    from_right = np.minimum.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
+    return np.maximum(from_left, from_right)
 
 
 def weight_within(coverage: float, weights: Sequence[np.ndarray]) -> float:

@@ -18,7 +18,7 @@ from .._base.splits import check_groups, draw_groups, read_splits, stratified_fo
 from .._base.warnings import CopiedRowsWarning
 from ..columns.frames import is_frame, rows_of_frame
 from ..columns.table import Table
-from ..columns.targets import as_labels
+from ..columns.targets import as_labels, levels_in_order
 from ..columns.times import has_fields, read_times
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ class Dataset:
         What is added to f in each row.
     groups : ndarray of shape (n_samples,) or None
         The number of the group of each row. Rows of a group are fitted, or held out, together.
+    levels : ndarray or None
+        The levels of y in their order, where it says them.
+    given_y : array-like
+        y as the user gave it, where it says its levels; else the same as y.
     copies : ndarray of shape (n_samples,) or None
         Where there are no groups, the number of each row and its copies, which stay together, too.
     """
@@ -56,6 +60,8 @@ class Dataset:
     used: np.ndarray
     offset: np.ndarray | None
     groups: np.ndarray | None
+    levels: np.ndarray | None
+    given_y: Any
     copies: np.ndarray | None = None
 
     @classmethod
@@ -72,7 +78,7 @@ class Dataset:
 
         several_outputs : whether y may have several columns
         """
-        X = in_memory(X)
+        levels, given_y, X = levels_in_order(y), y, in_memory(X)
         # real targets are labels, too: what they must be the fit says
         y = read_times(y, X.shape[0]).array if has_fields(y) else as_labels(y)
         n = X.shape[0]
@@ -84,7 +90,8 @@ class Dataset:
         offset = None if offset is None else check_offset(offset, n, n_outputs).T
         groups = check_groups(groups, n)
         copies = _copies(X, y, used) if groups is None else None
-        return cls(X, y, weight, used, offset, groups, copies)
+        given_y = y if levels is None else given_y
+        return cls(X, y, weight, used, offset, groups, levels, given_y, copies)
 
     @property
     def together(self) -> np.ndarray | None:
@@ -114,6 +121,9 @@ class Dataset:
         such an argument, and the seed unless the function is a partial with a seed of its own.
         """
         X, y, weight = self.take(rows)
+        if self.levels is not None:  # which the function knows by y alone
+            places = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
+            y = getattr(self.given_y, "iloc", self.given_y)[places]
         if weight is not None:
             arguments["sample_weight"] = weight
         if self.groups is not None and "groups" in signature(function).parameters:

@@ -379,8 +379,9 @@ def sparse_rf_path(
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
     with limits_time(options.deadline):
-        fit = _fit_each if is_in_rounds(options) else _fit_path
-        return fit(read_task(X, y, options), options, alphas, n_alphas, alpha_min_ratio)
+        task = read_task(X, y, options)
+        fit = _fit_each if is_in_rounds(task, options) else _fit_path
+        return fit(task, options, alphas, n_alphas, alpha_min_ratio)
 
 
 def read_task(
