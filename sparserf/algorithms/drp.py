@@ -234,7 +234,7 @@ def drp(
     task = read_task(X, y, options)
     choice = choice.with_splits(X, y, groups)
     model = fit_in_rounds(task, options, partial(model_of_best_penalty, choice=choice))[0]
-    if model.info.alpha is None or not is_in_rounds(options):
+    if model.info.alpha is None or not is_in_rounds(task, options):
         return model
     # the last round has found parameters that are near the best for this penalty
     (again,) = fit_paths(task, [model.info.alpha], options)

@@ -52,10 +52,12 @@ def fit_in_rounds(
     ones, are fitted together with f of the last model, and are in the end the best for each.
 
     Each round draws the same random numbers, and has half of the time that is left. Rounds end
-    where parameters lower the mean loss by no more than the share `enough`.
+    where parameters lower the mean loss by no more than the share `enough`, or by no less than in
+    the round before: then f is another choice in each round.
     """
     if not is_in_rounds(task, options):
         return fit(task, options)
+    gain = np.inf
     for _ in range(MOST_ROUNDS):
         own = replace(
             options,
@@ -67,8 +69,10 @@ def fit_in_rounds(
         _, z = _centered(models[-1], task, options.fit_intercept)
         loss = task.loss.fitted_to(z, task.targets[0], task.weight)
         before, after = (_mean_loss(each, z, task) for each in (task.loss, loss))
+        last, gain = gain, before - after
         if (
-            before - after <= enough * before
+            gain <= enough * before
+            or gain >= last
             or is_ended_by_callback()
             or not time_left(options.deadline)
         ):
