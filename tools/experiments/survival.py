@@ -46,6 +46,8 @@ def ours(data, function="sparse_rf", **options):
 
     def fit():
         fitting = getattr(srf, function)
+        if options.get("features") == "rules":
+            options["features"] = srf.Rules()
         return fitting(data.X, data.y, loss="cox", rng=data.seed, verbose=False, **options)
 
     def say(model, times):
