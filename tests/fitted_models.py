@@ -52,6 +52,9 @@ FITS = {
     "multinomial": lambda: srf.sparse_rf(
         X, np.digitize(Y, [-1, 1]), loss="multinomial", alpha=0.03, **FEW
     ),
+    "ordered classes": lambda: srf.sparse_rf(
+        X, np.digitize(Y, [-1, 0.5, 1]), loss="ordinal", alpha=0.03, **FEW
+    ),
     "three classes": lambda: srf.sparse_rf(
         X, np.digitize(Y, [-1, 1]), loss="logistic", alpha=0.03, **FEW
     ),

@@ -28,7 +28,7 @@ from ..model import warn_unconverged
 from ..solvers.effort import Effort
 from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
 from .drp_fit import DRPOptions, NewtonFit, PenaltyPath, read_task
-from .rounds import fit_in_rounds, is_in_rounds
+from .rounds import ROUNDS_OF_CHOICE, fit_in_rounds, is_in_rounds
 from .task import model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
@@ -233,10 +233,11 @@ def drp(
         return fit_paths(read_task(X, y, options), [alpha], options)[0]
     task = read_task(X, y, options)
     choice = choice.with_splits(X, y, groups)
-    model = fit_in_rounds(task, options, partial(model_of_best_penalty, choice=choice))[0]
+    fit = partial(model_of_best_penalty, choice=choice)
+    model = fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
     if model.info.alpha is None or not is_in_rounds(task, options):
         return model
-    # the last round has found parameters that are near the best for this penalty
+    # as where this alpha is given: to the tolerance
     (again,) = fit_paths(task, [model.info.alpha], options)
     how = {"validation_loss": model.info.validation_loss, "chosen": model.info.chosen}
     return replace(again, info=replace(again.info, **how))
@@ -351,8 +352,9 @@ def fit_paths(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[
     if not is_in_rounds(task, options):
         return fit_path(task, options, alphas)
     fits = (partial(fit_path, alphas=[alpha]) for alpha in parts(alphas, is_open=True))
-    # near an optimum, losses differ by the squares of the errors of coefficients
-    return [fit_in_rounds(task, options, fit, options.tol**2)[0] for fit in fits]
+    # near the optimum the loss is as far above it as the square of the distance
+    enough = options.tol**2
+    return [fit_in_rounds(task, options, fit, enough=enough)[0] for fit in fits]
 
 
 def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[SparseModel]:

@@ -51,7 +51,7 @@ from .chosen_on_folds import (
     info_of_choice,
 )
 from .harfe_fit import HarfeOptions, L0Fit, begin_fits
-from .rounds import fit_in_rounds
+from .rounds import ROUNDS_OF_CHOICE, fit_in_rounds
 from .sparse_rf.outputs import each_output
 from .task import Fit, Task, model_in_time, partial_fits_on_error
 
@@ -510,7 +510,7 @@ def model_of_best_size(
             s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
         choice = choice.with_splits(X, y, groups)
     fit = partial(fit_best_size, dictionary=dictionary, choice=choice, s=s, before=effort)
-    return fit_in_rounds(task, options, fit)[0]
+    return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
 
 
 def fit_best_size(

@@ -62,7 +62,7 @@ from .chosen_on_folds import (
     folds_to_choose_on,
     info_of_choice,
 )
-from .rounds import fit_in_rounds
+from .rounds import ROUNDS_OF_CHOICE, fit_in_rounds
 from .task import Task, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
@@ -472,7 +472,7 @@ def model_of_best_size(
         s = None if s is None else most_terms(s, candidates, options)
         choice = choice.with_splits(X, y, options.rows.groups)
     fit = partial(fit_best_size, candidates=candidates, choice=choice, s=s, before=effort)
-    return fit_in_rounds(task, options, fit)[0]
+    return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
 
 
 def fit_best_size(

@@ -21,6 +21,7 @@ from sparserf.columns.kinds import LEVEL, MISSING, NUMBER
 from sparserf.columns.stage import ColumnStage
 from sparserf.columns.table import Table
 from sparserf.features import Activation, FeatureSet, NeuronBlock
+from sparserf.losses import PROBABILISTIC
 
 from ..fitted_models import bumps
 
@@ -178,6 +179,14 @@ CLASSIFIERS = {
     "multinomial of two": lambda: srf.mfga(
         X, Y > 0, loss="multinomial", n_nonzero_coefs=10, alpha=1e-3, rng=0
     ),
+    "ordinal": lambda: srf.mfga(
+        X,
+        pd.Categorical(NAMES[CLASSES], [NAMES[k] for k in (1, 0, 2)], ordered=True),
+        loss="ordinal",
+        n_nonzero_coefs=10,
+        alpha=1e-3,
+        rng=0,
+    ),
     "logistic, names": lambda: srf.mfga(
         X, NAMES[CLASSES], loss="logistic", n_nonzero_coefs=10, alpha=1e-3, rng=0
     ),
@@ -323,7 +332,7 @@ def test_onnx_of_classes(name, make, dtype):
         if expected.dtype.kind == "i"
         else expected.dtype
     )
-    if model.loss in ("logistic", "multinomial"):
+    if model.loss in PROBABILISTIC:
         assert list(answer) == ["label", "probabilities"]
         assert np.abs(answer["probabilities"] - model.predict_proba(rows)).max() < bound
     else:
@@ -646,7 +655,7 @@ def test_c_of_classes(name, make, tmp_path):
         np.abs(one_by_one(library.predict_decision, rows, n_outputs).reshape(f.shape) - f).max()
         < 1e-12 * np.abs(f).max()
     )
-    if model.loss in ("logistic", "multinomial"):
+    if model.loss in PROBABILISTIC:
         assert (
             np.abs(
                 one_by_one(library.predict_proba, rows, len(model.classes))

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf.features import BumpBlock
+from sparserf.losses import PROBABILISTIC
 
 from ..fitted_models import FITS, X, Y, frame
 
@@ -75,7 +76,7 @@ def test_code_computes_what_the_model_does(models, name):
         np.testing.assert_allclose(
             code["predict_proba"](X), model.predict_proba(X), rtol=0, atol=1e-12
         )
-    assert ("predict_proba" in code) == (model.loss in ("logistic", "multinomial"))
+    assert ("predict_proba" in code) == (model.loss in PROBABILISTIC)
 
 
 @pytest.mark.slow

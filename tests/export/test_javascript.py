@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import sparserf as srf
+from sparserf.losses import PROBABILISTIC
 
 from ..fitted_models import FITS, X, Y, frame
 from .javascript import needs_node, rows_of, run
@@ -37,7 +38,7 @@ def assert_predicts(model, code, rows, cells):
         np.testing.assert_allclose(answers.pop("predict"), expected, rtol=1e-12, atol=1e-12)
     else:
         assert answers.pop("predict") == expected.tolist()
-    if model.loss in ("logistic", "multinomial"):
+    if model.loss in PROBABILISTIC:
         p = model.predict_proba(rows)
         np.testing.assert_allclose(answers.pop("predict_proba"), p, rtol=0, atol=1e-12)
     assert not answers

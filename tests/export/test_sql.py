@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import sparserf as srf
+from sparserf.losses import PROBABILISTIC
 
 from ..fitted_models import FEW, FITS, X, Y, frame
 from .engines import ENGINES, open_engine
@@ -83,7 +84,7 @@ def assert_same(engine, model, columns, rows, **about):
     if model.classes is not None:
         labels, numbers = [row[0] for row in found], [row[1:] for row in found]
         assert labels == model.predict(rows).tolist()
-    is_proba = model.loss in ("logistic", "multinomial")
+    is_proba = model.loss in PROBABILISTIC
     expected = (
         model.predict(rows)
         if labels is None

@@ -13,6 +13,7 @@ from sparserf.losses import (
     Huber,
     Logistic,
     Loss,
+    Ordinal,
     Poisson,
     Quantile,
     SmoothedHinge,
@@ -35,6 +36,15 @@ def smoothed_pinball(z, y):
     """Average the pinball loss of level 0.8 over shifts of z in [-0.3, 0.3]."""
     z = z + 0.3 * (2 * (np.arange(4000) + 0.5) / 4000 - 1)
     return np.maximum(0.8 * (y - z), 0.2 * (z - y)).mean()
+
+
+THRESHOLDS = (-2.0, 0.5, 0.6, 4.0)
+
+
+def between_thresholds(z, y):
+    """Return minus the log probability of a class between two thresholds."""
+    ends = np.array([-np.inf, *THRESHOLDS, np.inf])[[int(y), int(y) + 1]]
+    return -np.log(np.diff(1 / (1 + np.exp(np.asarray(z)[..., None] - ends)))[..., 0])
 
 
 # Each loss with targets, and the formula of its value.
@@ -66,8 +76,9 @@ CASES = {
         ),
     ),
     "logistic": (Logistic(), [-1.0, 1.0], lambda z, y: np.log(1 + np.exp(-y * z))),
+    "ordinal": (Ordinal(THRESHOLDS), [0.0, 1.0, 2.0, 4.0], between_thresholds),
 }
-CLASSIFIERS = "squared_hinge", "smoothed_hinge", "logistic"
+CLASSIFIERS = "squared_hinge", "smoothed_hinge", "logistic", "ordinal"
 each = pytest.mark.parametrize("name", CASES)
 each_regression = pytest.mark.parametrize(
     "name", [name for name in CASES if name not in CLASSIFIERS]
@@ -82,6 +93,8 @@ def targets(name):
 
 def target_of(name, y):
     """Return y as a target in the range of the loss."""
+    if name == "ordinal":
+        return min(float(np.floor(y)), 4.0)
     if name in CLASSIFIERS:
         return 1.0 if y > 0.5 else -1.0
     return y + 0.1 if name == "gamma" else y

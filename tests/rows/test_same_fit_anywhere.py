@@ -91,6 +91,13 @@ FITS = {
         X, TIMES, n_components=300, n_nonzero_coefs=6, alpha=1e-3, loss="cox", rng=0
     ),
     "drp cox": lambda X: srf.drp(X, TIMES, alpha=0.01, loss="cox", rng=0),
+    "ordinal sparse_rf": lambda X: srf.sparse_rf(
+        X, LABELS, alpha=0.01, loss="ordinal", sample_weight=WEIGHT, **NAMED
+    ),
+    "ordinal mfga": lambda X: srf.mfga(
+        X, LABELS, n_nonzero_coefs=6, alpha=1e-2, loss="ordinal", rng=0
+    ),
+    "ordinal drp": lambda X: srf.drp(X, LABELS, alpha=0.01, loss="ordinal", rng=0),
     "ridge": lambda X: baselines.rks(X, Y, alpha=0.01, n_components=40, rng=0),
 }
 SOURCES = {"dense": X, "float32": X.astype(np.float32), "csr": SPARSE}
@@ -107,7 +114,7 @@ TOLERANCES = dict.fromkeys(
     ),
     1e-6,
 )
-TOLERANCES |= {name: 1e-5 for name in FITS if "multinomial" in name}
+TOLERANCES |= {name: 1e-5 for name in FITS if name.startswith(("multinomial", "ordinal"))}
 
 
 def each(models):

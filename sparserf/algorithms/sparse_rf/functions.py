@@ -24,7 +24,7 @@ from ...features import check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..dependent_rows import warn_of_dependent_rows
-from ..rounds import fit_in_rounds, is_in_rounds
+from ..rounds import ROUNDS_OF_CHOICE, fit_in_rounds, is_in_rounds
 from ..task import Task, model_in_time, partial_fits_on_error
 from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
 from .multinomial import MultinomialL1Fit
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from ...features.dictionary import Features
     from ...losses import LossLike
     from ...model import Callback, SparseModel
+
+
+# The share of the effort that the first round of a loss with free parameters has (`rounds.py`).
+QUICK = 0.1
 
 
 @shows_progress
@@ -276,13 +280,20 @@ def sparse_rf(
     with limits_time(options.deadline):
         task = read_task(X, y, options, is_searched=alpha is None and options.is_auto)
         if alpha is not None:
-            return fit_in_rounds(task, options, partial(_fit_path, alphas=[alpha]), options.tol)[0]
+            return _fit_each(task, options, [alpha])[0]
         if groups is None and start is None and choice.holds_out_as_by_default:
             warn_of_dependent_rows(task)
         from .default import choose_model  # which no other function needs
 
         choice = choice.with_splits(X, y, groups)
-        model = fit_in_rounds(task, options, lambda *own: [choose_model(*own, choice)])[0]
+        quick = replace(choice, effort=QUICK * choice.effort)
+        model = fit_in_rounds(
+            task,
+            options,
+            lambda *own: [choose_model(*own, choice)],
+            first=lambda *own: [choose_model(*own, quick)],
+            most=ROUNDS_OF_CHOICE,
+        )[0]
     return model if start is None else with_indices_of(start, model)
 
 
@@ -379,9 +390,7 @@ def sparse_rf_path(
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
     with limits_time(options.deadline):
-        task = read_task(X, y, options)
-        fit = _fit_each if is_in_rounds(task, options) else _fit_path
-        return fit(task, options, alphas, n_alphas, alpha_min_ratio)
+        return _fit_each(read_task(X, y, options), options, alphas, n_alphas, alpha_min_ratio)
 
 
 def read_task(
@@ -465,11 +474,13 @@ def _fit_each(
     task: Task,
     options: SparseRFOptions,
     alphas: Sequence[float] | np.ndarray | None,
-    n_alphas: int,
-    alpha_min_ratio: float,
+    n_alphas: int = 1,
+    alpha_min_ratio: float = 1.0,
 ) -> list[SparseModel]:
-    """Return the models of `_fit_path` for a loss with free parameters: each penalty has rounds of
-    its own, and those for which there is no time are left out."""
+    """Return the models of `_fit_path`. Where the loss has free parameters each penalty has rounds
+    of its own, and those for which there is no time are left out."""
+    if not is_in_rounds(task, options):
+        return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
     if alphas is None:
         own, start = replace(options, rng=deepcopy(options.rng)), options.start
         with single_threaded_blas(), task.rows:
@@ -477,7 +488,8 @@ def _fit_each(
             alphas = _default_penalties(fits, n_alphas, alpha_min_ratio)
     models: list[SparseModel] = []
     for alpha in parts(alphas, 1 / np.cbrt(alphas)):
-        models += fit_in_rounds(task, options, partial(_fit_path, alphas=[alpha]), options.tol)
+        fit = partial(_fit_path, alphas=[alpha])
+        models += fit_in_rounds(task, options, fit, enough=options.tol)
         n_left = len(alphas) - len(models)
         if n_left and not time_left(options.deadline):
             info = models[-1].info
