@@ -97,6 +97,7 @@ assert_type(hazards.survival(X, [1.0, 2.0], stratum="a"), np.ndarray)
 assert_type(srf.concordance(times, hazards.predict(X)), float)
 assert_type(srf.integrated_brier_score(times, X, [1.0], y_train=times), float)
 assert_type(srf.drp(X, y, alpha=1.0, loss=srf.losses.Multinomial()), srf.SparseModel)
+assert_type(srf.mfga(X, y, loss=srf.losses.Ordinal([-1.0, 1.0])), srf.SparseModel)
 
 estimator = SparseRFRegressor(alpha=0.1, features="gaussian", random_state=0, n_jobs=-1)
 assert_type(estimator.fit(X, y).model_, srf.SparseModel)

@@ -85,7 +85,7 @@ class BaseModel(ABC):
             targets one for each. None: 0 in all rows, also where the model was fitted with offsets:
             with the log link the rate, for the exposure 1. The limits of a model, `lower` and
             `upper`, hold for predictions with offsets: for counts, not for rates. Not for more than
-            two classes.
+            two classes without an order.
 
         Returns
         -------

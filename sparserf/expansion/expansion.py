@@ -135,7 +135,7 @@ class Expansion(BaseModel):
         Returns
         -------
         ndarray of shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than
-        two classes
+        two classes without an order
             Within `lower` and `upper`, offset included. float32 for float32 X, float64 for all
             else.
         """

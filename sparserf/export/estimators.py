@@ -193,14 +193,15 @@ class Classifier(ClassifierMixin, ModelEstimator):
         """Return the decision values.
 
         For two classes they have shape (n_samples,) and are positive where the second is predicted;
-        for more classes they have shape (n_samples, n_classes). offset : as in `predict`.
+        for more classes they have shape (n_samples, n_classes), in order (n_samples,). offset : as
+        in `predict`.
         """
         return self._call_model("decision_function", X, offset)
 
     @available_if(lambda self: self._loss in PROBABILISTIC)
     def predict_proba(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Return the probability of each of `classes_`, (n_samples, n_classes). Needs
-        loss="logistic" or "multinomial".
+        loss="logistic", "multinomial" or "ordinal".
 
         offset : as in `predict`
         """

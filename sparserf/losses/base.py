@@ -52,7 +52,8 @@ class Loss:
         Whether L(z + c, y + c) = L(z, y): the mean or the median of y is then subtracted while it
         is fitted with an intercept.
     is_classifier, is_smoothed : bool
-        Whether y is -1 or +1; whether the loss is a smoothed version of one with a corner.
+        Whether y is -1 or +1 (see `is_ordered`); whether the loss is a smoothed version of one with
+        a corner.
     has_times : bool
         Whether y are times until events, some of them censored; `Cox` alone.
     is_joint : bool
@@ -250,7 +251,8 @@ class Loss:
         return 0.0
 
     def bounded_slope(self, u: Array, y: Array) -> Array:
-        """Return the number that `slopes` bounds if L*(u) is finite: u, or u y for labels."""
+        """Return the number that `slopes` bounds if L*(u) is finite: u, or u y for labels of two
+        classes."""
         return y * u if self.is_classifier else u
 
     def shift_size(self, y: Array) -> Array | float:

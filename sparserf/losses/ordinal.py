@@ -154,7 +154,7 @@ class Ordinal(Loss):
     def conjugate(self, u: Array, y: Array) -> Array:
         """Return the conjugate; the z of slope u is (theta_(k-1) + theta_k) / 2 + artanh u +
         arsinh(u cosh(g / 2) / sqrt(1 - u^2)), for thresholds at the distance g."""
-        # cosh of half a larger distance overflows; there the sum of the last two rows is linear
+        # cosh of half a larger distance overflows; from there on z moves by what the half is more
         farthest, nearly_one = 600.0, 1.0 - 2.0**-53
 
         xp = namespace(u)
@@ -168,9 +168,9 @@ class Ordinal(Loss):
         lower = xp.where(is_end, xp.zeros_like(u), lower)
         upper = xp.where(is_end, xp.ones_like(u), upper)
         u = xp.clip(u, -nearly_one, nearly_one)
-        cosh = xp.cosh(xp.clip(upper - lower, None, farthest) / 2)
-        z = xp.atanh(u) + xp.asinh(u * cosh / xp.sqrt((1.0 - u) * (1.0 + u)))
-        z = z + (lower + upper) / 2
+        half = xp.clip(upper - lower, None, farthest) / 2
+        z = xp.atanh(u) + xp.asinh(u * xp.cosh(half) / xp.sqrt((1.0 - u) * (1.0 + u)))
+        z = z + xp.sign(u) * ((upper - lower) / 2 - half) + (lower + upper) / 2
         return xp.where(is_end, of_end, u * z - _loss(z, lower, upper))
 
     def bounded_slope(self, u: Array, y: Array) -> Array:

@@ -34,7 +34,8 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods, 
     Attributes
     ----------
     coef : ndarray of shape (n_terms,) or (n_outputs, n_terms)
-        The coefficients; the second shape for several outputs or more than two classes.
+        The coefficients; the second shape for several outputs, or more than two classes without an
+        order.
     intercept : float, or ndarray of shape (n_outputs,)
     features : FeatureSet
         The selected features alone: predicting costs O(n_terms) a row, whatever the size of the
@@ -42,7 +43,7 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods, 
     support : int64 ndarray of shape (n_terms,)
         The index of each term in the dictionary that it was selected from, ascending.
     classes : None, or ndarray of shape (n_classes,)
-        The sorted labels of a classifier.
+        The labels of a classifier, sorted, or with loss="ordinal" in their order.
     info : FitInfo
         How the fit went.
     n_features_in : int
@@ -51,9 +52,12 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods, 
         The name of the loss, one of `sparserf.losses` or of your own.
     loss_parameters : dict
         The parameters of the loss, {name: number}, including parameters that the fit chose.
-    link : {"identity", "ascending", "log", "softmax"}
+    link : {"identity", "ascending", "log", "softmax", "cumulative"}
         What `predict` returns: f, or e^f with "log"; with "ascending", for several quantiles, the f
-        of each row in ascending order. With "softmax" `predict_proba` returns the softmax of f.
+        of each row in ascending order. With "softmax" `predict_proba` returns the softmax of f,
+        with "cumulative" the probabilities of the classes between `thresholds`.
+    thresholds : tuple of float
+        The thresholds of classes in order, also in `loss_parameters`; else empty.
     lower, upper : float or None
         The least and the largest f, of all outputs: decision values beyond, offset included, are
         set to them. None: no limit. With the link "log" they are the logarithms of the limits of

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from .._base.calls import unknown_keyword
 from .._base.checks import as_array
 from ..algorithms.registry import REGISTRY
-from ..columns.targets import as_labels
+from ..columns.targets import as_labels, levels_in_order
 from ..explain.importances import ImportanceSample
 from ..losses import LOSSES, Loss
 
@@ -118,7 +118,9 @@ class FitMixin:
         if self._loss == "cox":  # the function checks such y
             X = self._check_X(X, reset=True)
         else:
-            X, y = self._check_X(X, _check_y(y, self._y_is_numeric), reset=True)
+            given_y = _check_y(y, self._y_is_numeric)
+            X, y = self._check_X(X, given_y, reset=True)
+            y = y if levels_in_order(given_y) is None else given_y  # no array has levels
         argument_of = {
             RENAMED.get(name, name): name for name in signature(self._function).parameters
         }
@@ -242,8 +244,8 @@ LOSS_OF_REGRESSORS = """loss : str or `sparserf.losses.Loss`, default "squared"
     "squared", "huber", "quantile", "poisson", "tweedie", "gamma" or "cox". The parameters of an
     object, such as `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
 LOSS_OF_CLASSIFIERS = (
-    'loss : {{"logistic", "multinomial", {others}}} or `sparserf.losses.Loss`, default '
-    '"logistic"\n    The first two have `predict_proba`.'
+    'loss : {{"logistic", "multinomial", "ordinal", {others}}} or `sparserf.losses.Loss`, default '
+    '"logistic"\n    The first three have `predict_proba`; those of "ordinal" are in order.'
 )
 ATTRIBUTES = """
 Attributes

@@ -38,7 +38,7 @@ def smoothed_pinball(z, y):
     return np.maximum(0.8 * (y - z), 0.2 * (z - y)).mean()
 
 
-THRESHOLDS = (-2.0, 0.5, 0.6, 4.0)
+THRESHOLDS = (-2.0, 0.5, 0.5001, 4.0)
 
 
 def between_thresholds(z, y):
@@ -76,7 +76,7 @@ CASES = {
         ),
     ),
     "logistic": (Logistic(), [-1.0, 1.0], lambda z, y: np.log(1 + np.exp(-y * z))),
-    "ordinal": (Ordinal(THRESHOLDS), [0.0, 1.0, 2.0, 4.0], between_thresholds),
+    "ordinal": (Ordinal(THRESHOLDS), [0.0, 2.0, 3.0, 4.0], between_thresholds),
 }
 CLASSIFIERS = "squared_hinge", "smoothed_hinge", "logistic", "ordinal"
 each = pytest.mark.parametrize("name", CASES)
@@ -187,8 +187,8 @@ def test_nothing_overflows_but_squares(name, z):
 
 @each
 def test_bounds_are_bounds_that_are_reached(name):
-    """`smoothness` is the largest curvature; `slopes` are the least and largest derivative, for a
-    classifier times y."""
+    """`smoothness` is the largest curvature; `slopes` are the least and largest derivative, as
+    `bounded_slope` has it."""
     loss = CASES[name][0]
     curvature = np.max([loss.curvature(Z, y) for _, y in targets(name)])
     if np.isfinite(loss.smoothness):
@@ -196,7 +196,7 @@ def test_bounds_are_bounds_that_are_reached(name):
     far = np.array([-300.0, 300.0])
     low, high = loss.slopes
     for y in CASES[name][1]:
-        slopes = loss.derivative(far, np.full(2, y)) * (y if loss.is_classifier else 1)
+        slopes = loss.bounded_slope(loss.derivative(far, np.full(2, y)), np.full(2, y))
         if np.isfinite(low):
             assert slopes.min() == pytest.approx(low)
         if np.isfinite(high):
@@ -220,9 +220,12 @@ def test_flags_of_the_curvature_hold(name):
     assert loss.is_unimodal == all(rise_then_fall)
     assert loss.is_classifier == (name in CLASSIFIERS)
     assert loss.is_smoothed == (name == "quantile")
-    assert loss.is_self_concordant == (name in ("logistic", "poisson", "tweedie", "gamma"))
-    assert not loss.is_joint
-    assert loss.link == ("log" if name in ("poisson", "tweedie", "gamma") else "identity")
+    means = ("poisson", "tweedie", "gamma")
+    assert loss.is_self_concordant == (name in ("logistic", "ordinal", *means))
+    assert not loss.is_joint and loss.is_ordered == (name == "ordinal")
+    assert loss.link == (
+        "log" if name in means else "cumulative" if loss.is_ordered else "identity"
+    )
 
 
 @each
@@ -362,7 +365,9 @@ def test_check_says_what_is_wrong_with_a_loss(what):
 def test_check_finds_nothing_wrong_with_losses_that_are_right(name, unit):
     loss = CASES[name][0]
     y = np.exp(2 * np.random.default_rng(0).standard_normal(200))
-    if name in CLASSIFIERS:
+    if name == "ordinal":
+        y = np.digitize(y, [0.3, 0.6, 1, 2])
+    elif name in CLASSIFIERS:
         y = np.where(y > 1, "b", "a")
     elif name in ("poisson", "tweedie"):
         y = unit * np.where(y > 0.5, y, 0.0)

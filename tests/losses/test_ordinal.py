@@ -1,6 +1,7 @@
 """Ordered classes: thresholds that are fitted together with f, and all that follows from them."""
 
 import pickle
+import warnings
 from functools import partial
 from itertools import pairwise
 
@@ -90,9 +91,9 @@ def test_the_loss_is_right_at_its_own_thresholds():
 def test_the_conjugate_is_that_of_the_value(steps, z):
     """L*(L'(z)) = z L'(z) - L(z) for any thresholds, and all is finite."""
     thresholds = np.cumsum(np.exp(steps))
-    loss = Ordinal(thresholds - thresholds.mean()) if (np.diff(thresholds) > 0).all() else Ordinal()
-    if loss.thresholds is None:
+    if not (np.diff(thresholds) > 0).all():
         return
+    loss = Ordinal(thresholds)
     y = np.arange(loss.n_classes, dtype=float)
     z = np.full(len(y), z)
     value, slope = loss.value(z, y), loss.derivative(z, y)
@@ -100,7 +101,7 @@ def test_the_conjugate_is_that_of_the_value(steps, z):
     size = 1 + np.abs(value) + np.abs(z) + max(map(abs, loss.thresholds))
     assert (np.abs(loss.conjugate(slope, y) - (slope * z - value)) <= 1e-12 * size).all()
     ends = loss.conjugate(np.array([0.0, 1.0]), y[[0, 0]])
-    np.testing.assert_allclose(ends, [0.0, loss.thresholds[0]], atol=1e-12)
+    np.testing.assert_allclose(ends, [0.0, loss.thresholds[0]], rtol=1e-12)
 
 
 def test_far_decision_values_lose_no_digit():
@@ -204,18 +205,18 @@ def test_a_linear_fit_is_the_joint_optimum_of_an_oracle():
         return -np.log(p).mean()
 
     best = minimize(mean, [0, 0, 0, -1, 0, 0], method="BFGS", options={"gtol": 1e-9}).x
-    assert log_loss(model, X, Y) <= mean(best) + 1e-5
-    np.testing.assert_allclose(model.coef[np.argsort(model.support)], best[:3], atol=0.01)
+    assert log_loss(model, X, Y) <= mean(best) + 1e-9
+    np.testing.assert_allclose(model.coef, best[:3], atol=1e-4)
     theta = np.array(model.loss_parameters["thresholds"])
-    np.testing.assert_allclose(np.diff(theta), np.exp(best[4:]), atol=0.01)
+    np.testing.assert_allclose(np.diff(theta), np.exp(best[4:]), atol=1e-4)
 
 
 def test_it_is_the_model_of_statsmodels():
     ordinal_model = pytest.importorskip("statsmodels.miscmodels.ordinal_model")
     theirs = ordinal_model.OrderedModel(Y, X, distr="logit").fit(method="bfgs", disp=False)
     ours = srf.drp(X, Y, alpha=1e-8, scale=None, loss="ordinal", rng=0)
-    np.testing.assert_allclose(ours.coef, theirs.params[:3], atol=0.01)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict(X), atol=0.003)
+    np.testing.assert_allclose(ours.coef, theirs.params[:3], atol=1e-3)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict(X), atol=1e-3)
 
 
 @pytest.mark.one_case
@@ -232,12 +233,12 @@ def test_given_thresholds_stay(fit):
     model = fit(X, Y, loss=loss)
     assert model.loss_parameters == {"thresholds": (-2.0, 0.0, 2.5)}
     near = fit(X, Y, loss="ordinal")
-    assert abs(log_loss(model, X, Y) - log_loss(near, X, Y)) < 0.01
+    assert abs(log_loss(model, X, Y) - log_loss(near, X, Y)) < 0.1
 
 
 def test_an_intercept_is_where_it_belongs():
     """Without one f is the sum of its terms, and thresholds take what it lacks."""
-    shifted = X + [5.0, 0.0, 0.0]
+    shifted = X + np.array([5.0, 0.0, 0.0])
     how = {"alpha": 1e-8, "scale": None, "loss": "ordinal", "rng": 0}
     with_one, without = (srf.drp(shifted, Y, fit_intercept=each, **how) for each in (True, False))
     assert without.intercept == 0 and abs(with_one.decision_function(shifted).mean()) < 1e-12
@@ -267,7 +268,8 @@ def test_rounds_warn_once_and_share_their_time():
     with pytest.warns(srf.ConvergenceWarning) as warned:
         srf.sparse_rf(X, Y, alpha=1e-4, features="gaussian", max_iter=1, loss="ordinal", **FEW)
     assert len(warned) == 1
-    model = srf.sparse_rf(X, Y, loss="ordinal", time_limit=0.5, rng=0)
+    with warnings.catch_warnings(action="ignore", category=srf.TimeLimitWarning):
+        model = srf.sparse_rf(X, Y, loss="ordinal", time_limit=0.5, rng=0)
     assert (np.diff(model.loss_parameters["thresholds"]) > 0).all()
 
 
@@ -377,7 +379,7 @@ def test_what_is_for_other_models_is_refused():
         model.bounds(output=2)
     with pytest.raises(ValueError, match="lower must be None for loss='ordinal'"):
         srf.sparse_rf(X, Y, loss="ordinal", lower=0)
-    with pytest.raises(ValueError, match="needs a model of two classes|two classes"):
+    with pytest.raises(ValueError, match="two classes"):
         srf.points(model, X)
     with pytest.raises(ValueError, match="loss must be one of"):
         srf.distill(model.predict, X, loss="ordinal")
@@ -414,8 +416,7 @@ def test_what_a_model_says_of_itself(model):
     assert "4 classes" in repr(model)
     text = str(model.formula())
     assert "predict gives the most probable class" in text and "for poor" in text
-    assert model.summary(X).task.startswith("4 classes in order (poor, fair, good, fine)")
-    assert len(model.effects(X).columns) >= 2
+    assert "4 classes in order (poor, fair, good, fine)" in str(model.summary(X))
     told = model.bounds()
     f = model.decision_function(X)
     assert told.least.lower <= f.min() and f.max() <= told.largest.upper
@@ -449,11 +450,11 @@ def test_folds_know_the_order():
     levels = pd.Series(pd.Categorical.from_codes(Y, LEVELS, ordered=True))
     found = srf.cross_validate(QUICK, X, levels, {"alpha": [1e-2, 1e3]}, cv=3, rng=0)
     assert found.model.classes.tolist() == LEVELS and found.measure == "log_loss"
-    assert found.loss[0] < found.loss[1]
+    assert found.best == {"alpha": 1e-2} and found.losses.min() < 1.1
 
 
 def test_calibrated_probabilities_are_less_sure_where_a_fit_was_too_sure():
-    sure = partial(srf.drp, features=srf.Linear(), loss="ordinal")
+    sure = partial(srf.drp, loss="ordinal")
     rng = np.random.default_rng(0)
     many = np.column_stack([X, rng.standard_normal((len(Y), 60))])
     model = sure(many, Y, alpha=1e-6, rng=0)

@@ -13,7 +13,7 @@ from scipy.special import softmax
 
 from sparserf import Linear, sparse_rf
 from sparserf.features import linear_functions
-from sparserf.losses import LOSSES, Huber, Quantile
+from sparserf.losses import LOSSES, Cox, Huber, Quantile
 from sparserf.losses.classification import OneClassMultinomial
 from sparserf.rows import HostVectors, as_rows
 from sparserf.solvers import l1, multinomial, ridge
@@ -34,7 +34,8 @@ from ..conftest import as_within_a_call, l1_oracle, n_examples
 
 # Losses, dual points and intercepts of a problem
 
-OWN = {**LOSSES, "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3)}
+COX = Cox(times=(1.0, 2.0, 3.0, 5.0), hazards=(0.1, 0.5, 1.0, 3.0))
+OWN = {**LOSSES, "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3), "cox": COX}
 SINGLE = [name for name in OWN if name not in ("multinomial", "smoothed_hinge")]
 
 
@@ -42,6 +43,8 @@ def target(name, rng, n=60):
     """Draw a target in the range of the loss."""
     if OWN[name].is_classifier:
         return rng.choice([-1.0, 1.0], n)
+    if name == "cox":
+        return rng.integers(-4, 5, n) * 1.0
     return rng.gamma(1.0, size=n) if OWN[name].link == "log" else 3 * rng.standard_t(3, n)
 
 

@@ -154,8 +154,8 @@ def sparse_rf(
         may meet.
     loss : str or `sparserf.losses.Loss`, default "squared"
         For real targets also "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels
-        "squared_hinge", "logistic" or "multinomial"; for times until events "cox"; or an object,
-        such as `losses.Quantile(level=0.9)`.
+        "squared_hinge", "logistic", "multinomial" or, in order, "ordinal"; for times until events
+        "cox"; or an object, such as `losses.Quantile(level=0.9)`.
     n_components : int, optional
         D, the number of draws. None: 10,000; of "auto" 1,000 with `start`; of `Rules` 4,000, and
         400 for each of several penalties. With "auto" and alpha=None: the cosines that are drawn
@@ -195,7 +195,7 @@ def sparse_rf(
         Factors of sample weights; "balanced": n / (k n_c) for class c of k, of n_c rows.
     offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
         Added to f in the loss of each row, such as the log of exposures; not for more than two
-        classes.
+        classes without an order.
     lower, upper : float, optional
         Limits to which predictions are clipped; not for classes.
     tol : float, default 1e-4
