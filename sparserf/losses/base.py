@@ -35,9 +35,9 @@ class Loss:
         The name in `SparseModel.loss`; by default the name of the class in lower case.
     link : {"identity", "log"}, default "identity"
         `predict` returns z, or e^z. "softmax" is for `Multinomial` alone: probabilities are in
-        proportion to e^z. "cumulative" is for `Ordinal`: thresholds cut z into classes. "ascending"
-        is for several levels of `Quantile`: `predict` returns the outputs of each row in ascending
-        order.
+        proportion to e^z. "cumulative" is for `Ordinal`: thresholds cut z into classes.
+        "log_hazard" is for `Cox`: z is the log of a hazard ratio. "ascending" is for several levels
+        of `Quantile`: `predict` returns the outputs of each row in ascending order.
     smoothness : float, default infinity
         An upper bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0

@@ -11,8 +11,8 @@ optimum of the partial likelihood.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from .links import LINKS
 from .regression import FARTHEST, Poisson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .._base.types import Array
 
@@ -112,7 +112,7 @@ class Cox(Loss):
                 raise ValueError(
                     f"{name} must have {len(self.times)} entries, as times, got {len(values)}"
                 )
-            object.__setattr__(self, name, tuple(check(name, value) for value in values))
+            object.__setattr__(self, name, check(name, values))
         if self.times is not None and not (np.diff(self._keys) > 0).all():
             raise ValueError("strata must ascend, and times in each of them")
 
@@ -342,14 +342,25 @@ def survival_of(hazard: np.ndarray, f: Array) -> Array:
     return xp.exp(-ratio[:, None] * xp.astype(as_like(hazard, f), f.dtype, copy=False))
 
 
-def _check_label(name, label):
-    """Return a label of a stratum, a float or a string."""
-    return label if isinstance(label, str) else check_real(name, label, -np.inf)
+def _numbers(name, values, strict=False):
+    """Return finite numbers of at least 0, or above 0, as a tuple of floats."""
+    array = np.asarray(values)
+    is_plain = array.ndim == 1 and array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
+    if is_plain and not (array <= 0 if strict else array < 0).any():  # there may be many
+        return tuple(array.astype(np.float64).tolist())
+    return tuple(check_real(name, value, 0, strict=strict) for value in values)
 
 
-# How an entry of each parameter is checked.
-CHECKS: dict[str, Callable[[str, object], object]] = {
-    "times": lambda name, value: check_real(name, value, 0),
-    "hazards": lambda name, value: check_real(name, value, 0, strict=True),
-    "strata": _check_label,
+def _labels(name, values):
+    """Return labels of strata, all strings or all numbers, as a tuple."""
+    if all(isinstance(value, str) for value in values):
+        return tuple(values)
+    return tuple(check_real(name, value, -np.inf) for value in values)
+
+
+# How each parameter is checked.
+CHECKS: dict[str, Callable[[str, Sequence[Any]], tuple[Any, ...]]] = {
+    "times": _numbers,
+    "hazards": partial(_numbers, strict=True),
+    "strata": _labels,
 }

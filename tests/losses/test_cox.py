@@ -6,6 +6,7 @@ import re
 import warnings
 from functools import partial
 
+import array_api_strict as strict
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -152,6 +153,26 @@ def test_every_function_fits_hazards(fit, dtype):
     S = model.survival(X.astype(dtype), np.linspace(0, 4, 9))
     assert S.dtype == dtype and S.shape == (len(X), 9)
     assert (S >= 0).all() and (S <= 1).all() and (np.diff(S) <= 0).all()
+
+
+def test_the_loss_is_that_of_a_poisson_count_wherever_it_is_computed(rng):
+    loss = Cox(times=(1.0, 2.0, 5.0), hazards=(0.1, 0.7, 2.0))
+    y = rng.integers(-3, 4, 200) * 1.0
+    z, log_hazard = (
+        2 * rng.standard_normal(200),
+        np.log([1.0, 0.1, 0.7, 2.0])[np.abs(y).astype(int)],
+    )
+    poisson, events, has_loss = srf.losses.Poisson(), (y > 0) * 1.0, y != 0
+    for method in ("value", "derivative", "curvature"):
+        expected = getattr(poisson, method)(z + log_hazard, events) * has_loss
+        found = getattr(loss, method)(z, y)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        there = getattr(loss, method)(strict.asarray(z), strict.asarray(y))
+        np.testing.assert_array_equal(np.from_dlpack(there), found)
+    u = loss.derivative(z, y)
+    np.testing.assert_allclose(loss.conjugate(u, y), u * z - loss.value(z, y), atol=1e-12)
+    there = loss.conjugate(strict.asarray(u), strict.asarray(y))
+    np.testing.assert_allclose(np.from_dlpack(there), loss.conjugate(u, y), atol=1e-15)
 
 
 # -- survival
