@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .validation.calibration import calibrated
     from .validation.conformal import Intervals, intervals
     from .validation.cross_validation import CrossValidation, cross_validate
+    from .validation.survival import concordance, integrated_brier_score
 
 # Where public names are imported from, {module: names}; and the modules that are public names
 # themselves.
@@ -74,6 +75,7 @@ _NAMES = {
     "validation.calibration": ("calibrated",),
     "validation.conformal": ("Intervals", "intervals"),
     "validation.cross_validation": ("CrossValidation", "cross_validate"),
+    "validation.survival": ("concordance", "integrated_brier_score"),
 }
 _MODULES = "losses", "plot", "sklearn"
 
@@ -100,12 +102,14 @@ __all__ = [
     "Taylor",
     "TimeLimitWarning",
     "calibrated",
+    "concordance",
     "cross_validate",
     "distill",
     "drp",
     "drp_path",
     "harfe",
     "harfe_path",
+    "integrated_brier_score",
     "intervals",
     "load",
     "losses",

@@ -11,6 +11,7 @@ X = RNG.standard_normal((400, 4))
 X[:, 3] += X[:, 0]
 X[:5] *= 9  # outliers
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + (X[:, 2] > 0) * X[:, 3]
+TIMES = np.column_stack([np.exp(-Y), np.arange(400) % 3 > 0])  # and whether an event was seen
 FEW = {"n_components": 300, "rng": 0}
 
 
@@ -61,6 +62,7 @@ FITS = {
         X, Y, loss=srf.losses.Quantile([0.45, 0.5, 0.55]), alpha=0.03, lower=-3, **FEW
     ),
     "counts": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", alpha=0.03, **FEW),
+    "hazards": lambda: srf.sparse_rf(X, TIMES, loss="cox", alpha=0.03, **FEW),
     "no term": lambda: srf.sparse_rf(X, Y, alpha=100.0, **FEW),
 }
 

@@ -93,6 +93,11 @@ def stop(info: srf.FitInfo) -> bool:
 srf.sparse_rf(X, y, loss=LogCosh(), callback=stop)
 srf.sparse_rf(X, y, loss=srf.losses.Quantile(level=0.9), verbose=True)
 assert_type(srf.harfe(X, y, loss="multinomial"), srf.SparseModel)
+times = np.column_stack([y, y > 0])
+hazards = srf.sparse_rf(X, times, loss=srf.losses.Cox())
+assert_type(hazards.survival(X, [1.0, 2.0], stratum="a"), np.ndarray)
+assert_type(srf.concordance(times, hazards.predict(X)), float)
+assert_type(srf.integrated_brier_score(times, X, [1.0], y_train=times), float)
 assert_type(srf.drp(X, y, alpha=1.0, loss=srf.losses.Multinomial()), srf.SparseModel)
 assert_type(srf.mfga(X, y, loss=srf.losses.Ordinal([-1.0, 1.0])), srf.SparseModel)
 

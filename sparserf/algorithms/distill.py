@@ -64,7 +64,9 @@ BATCH = 10_000
 # Probabilities may differ from 0 to 1, and their sums from 1, by rounding in single precision.
 ROUNDING = 1e-4
 # The losses that may be given by name.
-FOR_VALUES = tuple(name for name, loss in LOSSES.items() if not loss.is_classifier)
+FOR_VALUES = tuple(
+    name for name, loss in LOSSES.items() if not (loss.is_classifier or loss.has_times)
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -235,7 +235,13 @@ def drp(
     task = read_task(X, y, options)
     choice = choice.with_splits(X, y, groups)
     fit = partial(model_of_best_penalty, choice=choice)
-    return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
+    model = fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
+    if model.info.alpha is None or not is_in_rounds(task, options):
+        return model
+    # as where this alpha is given: to the tolerance
+    (again,) = fit_paths(task, [model.info.alpha], options)
+    how = {"validation_loss": model.info.validation_loss, "chosen": model.info.chosen}
+    return replace(again, info=replace(again.info, **how))
 
 
 @shows_progress

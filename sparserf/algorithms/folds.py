@@ -122,11 +122,11 @@ class Folds:
 
 
 def strata_of(task: Task) -> np.ndarray:
-    """Return the stratum of each row: its class or, with a log link, whether its count is above 0.
+    """Return the stratum of each row: its class or, of events, whether its count is above 0.
 
     A sample takes, and holds out, the same share of each stratum.
     """
-    if task.loss.link == "log":
+    if task.loss.has_events:
         return (task.targets[0] > 0).astype(np.intp)
     if task.loss.is_ordered:
         return task.targets[0].astype(np.intp)
@@ -155,10 +155,10 @@ def splits_of_task(splits: Sequence[Split], task: Task, strata: np.ndarray) -> l
                 "validation must have rows of each class to fit in each pair, got none of "
                 f"{label!r} in pair {k}"
             )
-        if task.loss.link == "log" and not strata[fitted].any():
+        if task.loss.has_events and not strata[fitted].any():
+            what = "an event" if task.loss.has_times else "y above 0"
             raise ValueError(
-                "validation must have rows to fit with y above 0 in each pair, got none in pair "
-                f"{k}"
+                f"validation must have rows to fit with {what} in each pair, got none in pair {k}"
             )
     return splits
 

@@ -90,7 +90,7 @@ def fit_in_rounds(
         if k == most - 1 or is_ended_by_callback() or not time_left(options.deadline):
             break
         _, z = _centered(models[-1], task, options.fit_intercept)
-        loss = _fitted(task, _best_multiple(task, z) * z if k == 0 else z)
+        loss = _fitted(task, _best_multiple(task, z) if k == 0 else z)
         before, after = (_mean_loss(each, z, task) for each in (task.loss, loss))
         if k > 0 and before - after <= enough * before:
             break
@@ -123,15 +123,20 @@ def _fitted(task, z):
 
 
 def _best_multiple(task, z):
-    """Return the factor of decision values that is best with parameters of its own."""
+    """Return decision values with the multiple of f that is best with parameters of its own."""
+    offset = 0.0 if task.offset is None else task.offset
+
+    def multiple(c):
+        return c * (z - offset) + offset
 
     def mean_loss(c):
-        return _mean_loss(_fitted(task, c * z), c * z, task)
+        return _mean_loss(_fitted(task, multiple(c)), multiple(c), task)
 
     how = {"method": "bounded", "options": {"xatol": 1e-2}}
-    return float(minimize_scalar(mean_loss, bounds=(1.0, LARGEST_MULTIPLE), **how).x)
+    return multiple(minimize_scalar(mean_loss, bounds=(1.0, LARGEST_MULTIPLE), **how).x)
 
 
 def _mean_loss(loss: Loss, z: np.ndarray, task: Task) -> float:
     """Return the mean loss of decision values."""
-    return float(task.weight @ loss.value(z, task.targets[0])) / len(z)
+    y, weight = task.targets[0], task.weight
+    return float(weight @ loss.value(z, y)) / len(z) + loss.mean_of_parameters(y, weight)

@@ -53,6 +53,7 @@ from ..columns.kinds import NUMBER, Encoding
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, warn_of_labels, weighted_by_class
+from ..columns.times import read_times
 from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Linear, Rules, check_shapes
 from ..losses import JOINTLY, LOSSES, Loss, check, check_loss
@@ -259,6 +260,10 @@ class Task:
         index, weighted, weight = rows_of_positive_weight(rows, weight)
         groups = None if given.groups is None else check_groups(given.groups, rows.n_rows)[index]
 
+        if loss.has_times:
+            times = read_times(y, rows.n_rows)
+            loss = loss.of_times(*(None if each is None else each[index] for each in times))
+            y = loss.codes(*times)
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if loss.is_quadratic and isinstance(given.loss, str):
             for target in targets:
@@ -287,7 +292,7 @@ class Task:
 
     def _warn_of_limits(self):
         """Warn if the limits exclude all values of an output, whose predictions they then are."""
-        if self.limits == (None, None):
+        if self.limits == (None, None) or self.loss.has_times:
             return
         link = LINKS[self.loss.link]
         lower, upper = (
@@ -575,14 +580,20 @@ class Task:
         those of a category.
 
         With a log link and offsets these are y / e^o and s e^o: counts over exposures, weighted by
-        exposures (by s alone where each output has offsets of its own). Outputs of one y share a
-        target.
+        exposures (by s alone where each output has offsets of its own). Events have their baseline
+        hazard as exposure. Outputs of one y share a target.
         """
-        if self.offset is None or self.loss.link != "log":
+        has_offset = self.offset is not None and self.loss.has_events
+        if not (has_offset or self.loss.has_times):
             return self.targets[:: self.loss.n_outputs], self.weight
-        exposure = np.exp(self.offset)
+        targets = self.targets
+        exposure = np.exp(self.offset) if has_offset else np.ones(len(self.weight))
+        if self.loss.has_times:
+            events, hazard = self.loss.events_and_hazards(targets[0])
+            targets, exposure = [events], exposure * hazard
         weight = self.weight * exposure if exposure.ndim == 1 else self.weight
-        return [y / exposure for y in self.targets], weight / weight.mean()
+        some = np.where(exposure > 0, exposure, 1.0)
+        return [y / some for y in targets], weight / weight.mean()
 
     def losses_of_unknown_row(self, z: np.ndarray, mean: float) -> np.ndarray:
         """Return, for margins z of each row, the loss of a row like it whose target is unknown;
@@ -604,7 +615,7 @@ class Task:
         return (
             loss,
             z + self.offset / unit,
-            mean * np.exp(self.offset) if loss.link == "log" else mean,
+            mean * np.exp(self.offset) if loss.has_events else mean,
         )
 
     def slope_unit(self, y: np.ndarray) -> float:

@@ -36,7 +36,7 @@ class BaseModel(ABC):
         The labels of a classifier, sorted, or classes in order as these; None for a regression.
     intercept : float, or ndarray of shape (n_outputs,)
         The constant of each output.
-    link : {"identity", "ascending", "log", "softmax", "cumulative"}
+    link : {"identity", "ascending", "log", "log_hazard", "softmax", "cumulative"}
         How predictions are made of f: a regression predicts f or, with "log", e^f, with "ascending"
         the f of a row in ascending order; for a classifier see `probabilities`.
     """

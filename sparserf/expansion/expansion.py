@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._base.arrays import check_no_overflow, namespace, outputs_like
+from .._base.checks import as_real, check_finite
 from .._base.floats import methods_as_ieee
-from ..losses import PROBABILISTIC
+from ..losses import PROBABILISTIC, loss_from_parameters
 from ..losses.links import LINKS
+from ..losses.survival import survival_of
 from .base import BaseModel, identity, predictions_within, probabilities, within
 from .ranges import Ranges
 
@@ -175,6 +177,55 @@ class Expansion(BaseModel):
             )
         finish = partial(probabilities, self.link, self.thresholds)
         return self._map_decisions(X, workers, finish, offset)
+
+    def survival(
+        self,
+        X: MatrixLike,
+        times: ArrayLike,
+        workers: int = 1,
+        *,
+        stratum: float | str | None = None,
+        offset: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Compute the probability of no event until each of some times, with loss="cox" only.
+
+        It is exp(-H(t) e^f), where H is the cumulative baseline hazard that was fitted, a step
+        function: survival is 1 before the first event of the training rows, and after the last it
+        stays what it is there.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        times : array of shape (n_times,)
+            Times, in the units of those of y; any order.
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+        stratum : number, string or None, default None
+            The stratum whose baseline is taken, for a model that was fitted to strata.
+        offset : array of shape (n_samples,) or None, default None
+            What is added to f, as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_times)
+            In [0, 1], and no greater at later times.
+
+        Raises
+        ------
+        ValueError, TypeError
+            The model has another loss; the stratum is none that had events, or is missing; X does
+            not fit the model, or times are no numbers.
+        """
+        if self.loss != "cox":
+            raise ValueError(
+                f"survival needs a model fitted with loss='cox', this one has loss={self.loss!r}"
+            )
+        times = as_real("times", times).astype(np.float64)
+        if times.ndim != 1:
+            raise ValueError(f"times must be one-dimensional, got shape {times.shape}")
+        check_finite("times", times)
+        hazard = loss_from_parameters(self.loss, self.loss_parameters).hazard_until(times, stratum)
+        return self._map_decisions(X, workers, partial(survival_of, hazard), offset)
 
     def _map_decisions(self, X, workers, finish, offset):
         rows = self.features.rows_of(X, workers)

@@ -52,7 +52,8 @@ def describe_task(model: Expansion) -> str:
     if levels := quantile_levels(model):
         return f"regression, quantiles {', '.join(f'{level:g}' for level in levels)}"
     if model.classes is None:
-        return "regression" if model.coef.ndim == 1 else f"regression, {len(model.coef)} outputs"
+        task = LINKS[model.link].task
+        return task if model.coef.ndim == 1 else f"{task}, {len(model.coef)} outputs"
     labels = [str(label) for label in model.classes.tolist()]
     listed = ", ".join(labels)
     if len(listed) > LONGEST:  # cut between labels; the first is whole

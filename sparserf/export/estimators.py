@@ -24,11 +24,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.arrays import is_foreign
-from .._base.checks import is_sparse
+from .._base.checks import check_sample_weight, is_sparse
 from ..columns.frames import is_frame, is_table, names_of_frame
 from ..columns.targets import as_labels
+from ..columns.times import read_times
 from ..losses import PROBABILISTIC
-from ..losses.links import LINKS
+from ..losses.links import LINKS, HazardLink
+from ..losses.measures import pairs_of_rows
 from ..rows import is_elsewhere
 
 try:
@@ -156,8 +158,14 @@ class Regressor(RegressorMixin, ModelEstimator):
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> float:
-        """Return R^2 of the predictions; offset : as in `predict`. Several quantiles have none."""
+        """Return R^2 of the predictions, with loss="cox" the concordance; offset : as in `predict`.
+        Several quantiles have none."""
         check_is_fitted(self)
+        if self.model_.link == HazardLink.name:
+            times, f = read_times(y), np.asarray(self.predict(X, offset), np.float64)
+            weight = check_sample_weight(sample_weight, len(f))
+            later, smaller = pairs_of_rows(times.time, times.event, f, weight)
+            return float(weight @ smaller / (weight @ later))
         if LINKS[self.model_.link].is_ascending:
             raise ValueError(
                 "score needs one prediction of y, got a model of several quantiles: score a level, "

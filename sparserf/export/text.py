@@ -99,7 +99,7 @@ def _how_it_predicts(model, to):
         link = LINKS[model.link]
         return [
             *filter(None, [describe_limits(model)]),
-            *[f"predict gives {link.formula}"] * (link.is_ascending or not link.is_identity),
+            *[f"predict gives {link.formula}"] * (link.formula != "f"),
         ]
     if model.thresholds:
         return _how_it_cuts(model, to)

@@ -16,6 +16,8 @@ smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)               
 logistic              log(1 + exp(-y z))                                          labels  labels
 multinomial           -log(exp(z_y) / sum_k exp(z_k)), all classes together       labels  labels
 ordinal, `Ordinal`    -log(sigmoid(a) - sigmoid(b)), between thresholds           ordered labels
+cox, `Cox`            Poisson loss of 0 or 1 events at the mean H e^z, H the      times,  z
+                      cumulative baseline hazard, which is fitted, too            events
 ====================  ==========================================================  ======  =========
 
 Examples
@@ -49,11 +51,13 @@ from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
 from .ordinal import Ordinal
 from .own import check
 from .regression import Gamma, Huber, Poisson, Quantile, Squared, Tweedie
+from .survival import Cox
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 __all__ = [
+    "Cox",
     "Gamma",
     "Huber",
     "Logistic",
@@ -73,7 +77,7 @@ LOSSES = {
     loss.name: loss
     for loss in (
         *(Squared(), Huber(), Quantile(), Poisson(), Tweedie(), Gamma()),
-        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial(), Ordinal()),
+        *(SquaredHinge(), SmoothedHinge(), Logistic(), Multinomial(), Ordinal(), Cox()),
     )
 }
 
@@ -89,7 +93,7 @@ SELECTING = (
     "squared_hinge",
     "logistic",
 )
-JOINTLY = (*SELECTING, "multinomial", "ordinal")
+JOINTLY = (*SELECTING, "multinomial", "ordinal", "cox")
 # The losses whose models have `predict_proba`.
 PROBABILISTIC = ("logistic", "multinomial", "ordinal")
 
@@ -98,7 +102,7 @@ PROBABILISTIC = ("logistic", "multinomial", "ordinal")
 SelectingLoss: TypeAlias = Literal[
     "squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic"
 ]
-JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial", "ordinal"]
+JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial", "ordinal", "cox"]
 LossLike: TypeAlias = "JointLoss | Loss"
 LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .links import LinkName
 
     # What a parameter of a loss may be in a file.
-    Parameter: TypeAlias = bool | int | float | str | tuple[float, ...] | None
+    Parameter: TypeAlias = bool | int | float | str | tuple[float, ...] | tuple[str, ...] | None
 
 
 class Loss:
@@ -35,9 +35,9 @@ class Loss:
         The name in `SparseModel.loss`; by default the name of the class in lower case.
     link : {"identity", "log"}, default "identity"
         `predict` returns z, or e^z. "softmax" is for `Multinomial` alone: probabilities are in
-        proportion to e^z. "cumulative" is for `Ordinal`: thresholds cut z into classes. "ascending"
-        is for several levels of `Quantile`: `predict` returns the outputs of each row in ascending
-        order.
+        proportion to e^z. "cumulative" is for `Ordinal`: thresholds cut z into classes.
+        "log_hazard" is for `Cox`: z is the log of a hazard ratio. "ascending" is for several levels
+        of `Quantile`: `predict` returns the outputs of each row in ascending order.
     smoothness : float, default infinity
         An upper bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
@@ -54,6 +54,8 @@ class Loss:
     is_classifier, is_smoothed : bool
         Whether y is -1 or +1 (see `is_ordered`); whether the loss is a smoothed version of one with
         a corner.
+    has_times : bool
+        Whether y are times until events, some of them censored; `Cox` alone.
     is_joint : bool
         Whether the loss of a row depends on the margins of all classes together; `Multinomial`
         alone.
@@ -116,6 +118,7 @@ class Loss:
     is_classifier: bool = False
     is_smoothed: bool = False
     is_joint: bool = False
+    has_times: bool = False
     is_ordered: bool = False
     n_outputs: int = 1
     dual_growth: float = np.inf
@@ -196,6 +199,16 @@ class Loss:
         """
         return self
 
+    def mean_of_parameters(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return what the mean loss, as `fitted_to` minimises it, has beside `value`: a number that
+        depends on the free parameters, and on no z."""
+        return 0.0
+
+    @property
+    def has_events(self) -> bool:
+        """Whether rows of y above 0 have events, or amounts, of a rate in proportion to e^z."""
+        return self.link == "log"
+
     def scaled(self, unit: float) -> Loss:
         """Return the loss for z / unit and y / unit, with its parameters divided by the unit."""
         return self
@@ -253,7 +266,7 @@ class Loss:
     @property
     def parameters(self) -> dict[str, Parameter]:
         """The parameters of the loss in a model's file, {name: value}: the fields of a dataclass
-        that are plain values, or tuples of numbers."""
+        that are plain values, or tuples of numbers or of strings."""
         values = asdict(self) if is_dataclass(self) else {}
         return {name: value for name, value in values.items() if is_parameter(value)}
 
@@ -261,7 +274,7 @@ class Loss:
 def is_parameter(value: Any) -> bool:
     """Return whether a value may be a parameter of a loss in a file."""
     if isinstance(value, tuple):
-        return all(type(each) is float for each in value)
+        return any(all(type(each) is kind for each in value) for kind in (float, str))
     return value is None or isinstance(value, (bool, int, float, str))
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 # The names of the links of regressions, and of classes: "softmax", and "cumulative" where these are
 # in order.
-LinkName: TypeAlias = Literal["identity", "ascending", "log", "softmax", "cumulative"]
+LinkName: TypeAlias = Literal["identity", "ascending", "log", "log_hazard", "softmax", "cumulative"]
+# Those of a user's own loss.
+OF_OWN = "identity", "log"
 
 
 class Link(ABC):
@@ -34,8 +36,8 @@ class Link(ABC):
     largest : {dtype: the largest f whose prediction is finite}, which stands for larger ones; None
         where there is none
     largest_offset : the largest size of an offset
-    formula, unit, effect : in words the prediction of f, the unit of f, and an effect on f of an
-        output
+    formula, unit, effect, task : in words the prediction of f, the unit of f, an effect on f of an
+        output, and what a model does
     """
 
     name: ClassVar[str]
@@ -44,6 +46,7 @@ class Link(ABC):
     largest: ClassVar[dict[str, float] | None] = None
     largest_offset: ClassVar[float] = 1e30
     formula: ClassVar[str]
+    task: ClassVar[str] = "regression"
     unit: ClassVar[str]
     effect: ClassVar[str]
 
@@ -125,6 +128,17 @@ class AscendingLink(IdentityLink):
         return f if f.ndim == 1 else namespace(f).sort(f, axis=-1)
 
 
+class HazardLink(IdentityLink):
+    """Predictions are f itself, the log of a hazard ratio."""
+
+    name = "log_hazard"
+    largest_offset = 69.0  # as of exposures
+    formula = "f, the log of the hazard ratio"
+    task = "regression of hazards"
+    unit = "the logarithm of the hazard"
+    effect = "effect on the log of the hazard"
+
+
 class LogLink(Link):
     """Predictions are e^f."""
 
@@ -165,4 +179,6 @@ def _log_mean(z, weight):
 
 
 # All links by their names.
-LINKS: dict[str, Link] = {link.name: link for link in (IdentityLink(), AscendingLink(), LogLink())}
+LINKS: dict[str, Link] = {
+    link.name: link for link in (IdentityLink(), AscendingLink(), LogLink(), HazardLink())
+}

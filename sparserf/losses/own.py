@@ -8,7 +8,7 @@ import numpy as np
 
 from .._base.floats import as_ieee
 from .base import Loss
-from .links import LINKS
+from .links import LINKS, OF_OWN
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -106,9 +106,8 @@ def _check_attributes(loss):
     """Check the types and ranges of a loss's attributes."""
     if not isinstance(loss.name, str):
         raise TypeError(f"the name of a loss must be a string, got {loss.name!r}")
-    links = [name for name, link in LINKS.items() if not link.is_ascending]
-    if loss.link not in links and not loss.is_ordered:
-        names = " or ".join(map(repr, links))
+    if loss.link not in OF_OWN and not loss.is_ordered:
+        names = " or ".join(map(repr, OF_OWN))
         raise ValueError(f"{_name(loss)}: link must be {names}, got {loss.link!r}")
     if loss.n_outputs != 1:
         raise ValueError(f"{_name(loss)}: n_outputs must be 1, got {loss.n_outputs!r}")

@@ -29,7 +29,7 @@ from ..expansion.ranges import Ranges
 from ..features import FeatureSet, block_from_arrays
 from ..losses import LOSSES
 from ..losses.base import is_parameter
-from ..losses.links import LINKS, AscendingLink
+from ..losses.links import LINKS, AscendingLink, HazardLink
 from ..losses.ordinal import Ordinal
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _check_loss(name, parameters, link, classes, intercept):
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
         require(known.n_outputs in (1, np.size(intercept)), "loss")
     else:
-        require(link not in (AscendingLink.name, Ordinal.link), "link")
+        require(link not in (AscendingLink.name, HazardLink.name, Ordinal.link), "link")
     require(link in (LINKS if classes is None else CLASSIFIER_LINKS), "link")
 
 

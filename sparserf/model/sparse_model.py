@@ -52,10 +52,11 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods, 
         The name of the loss, one of `sparserf.losses` or of your own.
     loss_parameters : dict
         The parameters of the loss, {name: number}, including parameters that the fit chose.
-    link : {"identity", "ascending", "log", "softmax", "cumulative"}
-        What `predict` returns: f, or e^f with "log"; with "ascending", for several quantiles, the f
-        of each row in ascending order. With "softmax" `predict_proba` returns the softmax of f,
-        with "cumulative" the probabilities of the classes between `thresholds`.
+    link : {"identity", "ascending", "log", "log_hazard", "softmax", "cumulative"}
+        What `predict` returns: f, with "log_hazard" that of a hazard ratio, or e^f with "log"; with
+        "ascending", for several quantiles, the f of each row in ascending order. With "softmax"
+        `predict_proba` returns the softmax of f, with "cumulative" the probabilities of the classes
+        between `thresholds`.
     thresholds : tuple of float
         The thresholds of classes in order, also in `loss_parameters`; else empty.
     lower, upper : float or None

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..columns.targets import as_labels, check_target, label_indices
+from ..columns.times import read_times
 from ..expansion.base import labels_of_decisions, predictions, probabilities
 from ..expansion.outputs import quantile_levels
 from ..explain.evaluate import column_of
 from ..losses import PROBABILISTIC
+from ..losses.links import HazardLink
+from ..losses.measures import pairs_of_rows
 from ..losses.regression import pinball_loss
 
 if TYPE_CHECKING:
@@ -55,10 +58,12 @@ class Rows(NamedTuple):
 
 
 def check_y(model: Expansion, y: ArrayLike, n_rows: int) -> np.ndarray:
-    """Return y as targets, (n_rows,) or (n_rows, n_outputs), or as labels."""
+    """Return y as targets, (n_rows,) or (n_rows, n_outputs), as times or as labels."""
     if model.classes is None:
         if quantile_levels(model):
             return check_target(y, n_rows)
+        if model.link == HazardLink.name:
+            return read_times(y, n_rows).array
         target = check_target(y, n_rows, model.coef.ndim > 1).T
         if target.shape[1:] != np.shape(model.intercept):
             raise ValueError(
@@ -100,6 +105,9 @@ def errors(
 
 def _of_regression(model, f, y):
     """Return (measures, questions) of a regression."""
+    if model.link == HazardLink.name:
+        later, smaller = pairs_of_rows(y["time"], y["event"], np.ravel(f), np.ones(len(y)))
+        return [["concordance", float(smaller.sum() / max(later.sum(), 1.0)), 0.5]], []
     if quantile_levels(model):
         return _of_quantiles(model, f, y), []
     said, so = np.atleast_2d(predictions(model.link, f)), np.atleast_2d(y.T)

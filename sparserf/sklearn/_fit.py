@@ -98,7 +98,8 @@ class FitMixin:
         X : data frame, array or CSR matrix of shape (n_samples, n_features)
             The rows.
         y : array of shape (n_samples,), or for a regressor (n_samples, n_outputs)
-            Targets or labels.
+            Targets or labels; times until events with loss="cox", a structured array as of
+            scikit-survival.
         sample_weight : array of shape (n_samples,) or None, default None
             Nonnegative weights.
         offset : array of shape (n_samples,) or None, default None
@@ -114,9 +115,12 @@ class FitMixin:
         self
         """
         _check_loss(self)
-        given_y = _check_y(y, self._y_is_numeric)
-        X, y = self._check_X(X, given_y, reset=True)
-        y = y if levels_in_order(given_y) is None else given_y  # no array has levels
+        if self._loss == "cox":  # the function checks such y
+            X = self._check_X(X, reset=True)
+        else:
+            given_y = _check_y(y, self._y_is_numeric)
+            X, y = self._check_X(X, given_y, reset=True)
+            y = y if levels_in_order(given_y) is None else given_y  # no array has levels
         argument_of = {
             RENAMED.get(name, name): name for name in signature(self._function).parameters
         }
@@ -237,8 +241,8 @@ SKLEARN_PARAMETERS = {
     "on it.",
 }
 LOSS_OF_REGRESSORS = """loss : str or `sparserf.losses.Loss`, default "squared"
-    "squared", "huber", "quantile", "poisson", "tweedie" or "gamma". The parameters of an object,
-    such as `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
+    "squared", "huber", "quantile", "poisson", "tweedie", "gamma" or "cox". The parameters of an
+    object, such as `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
 LOSS_OF_CLASSIFIERS = (
     'loss : {{"logistic", "multinomial", "ordinal", {others}}} or `sparserf.losses.Loss`, default '
     '"logistic"\n    The first three have `predict_proba`; those of "ordinal" are in order.'

@@ -22,6 +22,7 @@ from .._base.floats import methods_as_ieee
 from .._base.progress import parts, reporting, tell_model
 from ..columns.targets import check_target, label_indices, places_of
 from ..losses import PROBABILISTIC
+from ..losses.links import HazardLink
 from ..model import SparseModel
 from .experts import Expert, HeldOut, has_ends, weight_within
 from .folds import Dataset, draw_seeds
@@ -643,6 +644,11 @@ def _check_model(model, data):
                 "sparserf.calibrated gives them to a model, or to the models of a function"
             )
         return model, data
+    if model.link == HazardLink.name:
+        raise ValueError(
+            "function_or_model must predict targets that are all seen, got a model of times of "
+            f"which some are censored, {model!r}: see its survival"
+        )
     y = check_target(data.y, len(data), several_outputs=True).T
     if (() if has_ends(model) else np.shape(model.intercept)) != y.shape[1:]:
         n = y.shape[1] if y.ndim == 2 else 1

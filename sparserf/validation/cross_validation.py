@@ -24,16 +24,20 @@ from .._base.progress import parts, reporting, tell_model
 from .._base.warnings import TimeLimitWarning, warn
 from ..algorithms.registry import REGISTRY, Path
 from ..columns.targets import places_of
+from ..columns.times import read_times
 from ..losses import PROBABILISTIC, loss_from_parameters
 from ..model import SparseModel
 from .folds import Dataset, draw_seeds
+from .survival import brier_of_rows, discordance_of_rows
 
 if TYPE_CHECKING:
     from .._base.splits import Split, Splits
     from .._base.types import MatrixLike, Seed
 
 Values: TypeAlias = Sequence[Any] | np.ndarray
-Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_loss", "loss"]
+Measure: TypeAlias = Literal[
+    "squared_error", "absolute_error", "error", "log_loss", "loss", "concordance", "brier"
+]
 
 # The most lines of the table that a notebook shows.
 MOST_LINES_SHOWN = 30
@@ -175,7 +179,9 @@ def cross_validate(
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
         Rows in memory.
     y : array of shape (n_samples,)
-        The target, or labels. If it has few values, all folds have the same share of each.
+        The target, or labels. If it has few values, all folds have the same share of each. Times
+        until events are a structured array or a data frame (see `losses.Cox`), and all folds have
+        the same share of events.
     grid : dict of sequences, or a sequence of such dicts
         Parameters and the values to try. All combinations of the values of a dict are tried.
     cv : int, pairs or splitter, default 5
@@ -190,7 +196,9 @@ def cross_validate(
     measure : str or function, default "auto"
         The loss of a held-out row: "squared_error", "absolute_error", "error" (a wrong label counts
         1), "log_loss" (of `predict_proba`), "loss" (the one that the model was fitted with), or a
-        function (model, X, y) that returns an array with the loss of each row. "auto" is
+        function (model, X, y) that returns an array with the loss of each row. For times until
+        events also "concordance", 1 - that of the rows of a fold, and "brier", the
+        `integrated_brier_score` over the middle 80 % of the times of events. "auto" is
         "squared_error" for the squared loss, "log_loss" for classifiers with probabilities, "error"
         for the hinge losses, and "loss" for other losses.
     groups : array of shape (n_samples,) or None, default None
@@ -280,7 +288,7 @@ def cross_validate(
     data, rng = Dataset.from_arguments(X, y, sample_weight, offset, groups), check_rng(rng)
     check_choice("rule", rule, ("min", "1se"))
     if not callable(measure):
-        check_choice("measure", measure, ("auto", *MEASURES))
+        check_choice("measure", measure, ("auto", *MEASURES, *OF_TIMES))
     splits = data.splits(cv, rng, groups)
     if rule == "1se" and len(splits) == 1:
         raise ValueError(
@@ -310,12 +318,9 @@ def cross_validate(
                 if shares.are_spent:
                     continue
                 models = run.fit(data, fitted, seed, shares.next())
-                X_held, y_held, weight = data.take(held)
-                offset_of = data.offset_of(held)
-                run_losses[:, k] = [
-                    np.average(loss_of_rows(model, X_held, y_held, **offset_of), weights=weight)
-                    for model in models
-                ]
+                of_rows = partial(loss_of_rows, data, fitted, held)
+                weight = None if data.weight is None else data.weight[held]
+                run_losses[:, k] = [np.average(of_rows(model), weights=weight) for model in models]
                 run_terms[:, k] = [len(model.features) for model in models]
                 of_folds.append(models)
                 tell_model(models[-1].info)
@@ -580,12 +585,13 @@ class RowLoss:
         self.name = None if measure == "auto" else getattr(measure, "__name__", str(measure))
 
     def __call__(
-        self, model: SparseModel, X: Any, y: np.ndarray, **offset: np.ndarray
+        self, data: Dataset, fitted: np.ndarray, held: np.ndarray, model: SparseModel
     ) -> np.ndarray:
-        """Return the loss of each row.
+        """Return the loss of each row held out.
 
-        offset : the argument of this name of `predict`, or nothing
+        fitted, held : the masks of the rows to which the model was fitted, and of these
         """
+        (X, y, weight), offset = data.take(held), data.offset_of(held)
         if callable(self._measure):
             return losses_from("measure", self._measure(model, X, y, **offset), len(y))
         name = default_measure(model) if self._measure == "auto" else self._measure
@@ -595,6 +601,8 @@ class RowLoss:
                 f"measure must be given where losses differ, got 'auto' for {self.name!r} and "
                 f"{name!r}"
             )
+        if name in OF_TIMES:
+            return OF_TIMES[name](model, X, y, data.y[fitted], weight, **offset)
         return MEASURES[name](model, X, y, **offset)
 
 
@@ -620,6 +628,8 @@ def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndar
         return log_loss(model, X, y, **offset)
     loss = loss_from_parameters(model.loss, model.loss_parameters)
     f = np.asarray(model.decision_function(X, **offset), np.float64)
+    if loss.has_times:
+        y = loss.codes(*read_times(y))
     if loss.n_outputs == 1:
         return loss.value(f, y)
     return loss.value(np.sort(f, axis=1).T, np.tile(y, (loss.n_outputs, 1))).sum(axis=0)
@@ -635,4 +645,9 @@ MEASURES: dict[str, Callable[..., np.ndarray]] = {
     "error": lambda model, X, y, **offset: (model.predict(X, **offset) != y).astype(np.float64),
     "log_loss": log_loss,
     "loss": own_loss,
+}
+# Those that need y of the rows fitted, and the weights of those held out.
+OF_TIMES: dict[str, Callable[..., np.ndarray]] = {
+    "concordance": discordance_of_rows,
+    "brier": brier_of_rows,
 }

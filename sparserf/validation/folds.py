@@ -19,6 +19,7 @@ from .._base.warnings import CopiedRowsWarning
 from ..columns.frames import is_frame, rows_of_frame
 from ..columns.table import Table
 from ..columns.targets import as_labels, levels_in_order
+from ..columns.times import has_fields, read_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ class Dataset:
     Attributes
     ----------
     X : data frame, ndarray or CSR matrix of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,), or (n_samples, n_outputs)
+    y : ndarray of shape (n_samples,), or (n_samples, n_outputs); of times until events structured
     weight : ndarray of shape (n_samples,) or None
         Sample weights.
     used : ndarray of shape (n_samples,), of bools
@@ -77,8 +78,9 @@ class Dataset:
 
         several_outputs : whether y may have several columns
         """
-        levels, given_y = levels_in_order(y), y
-        X, y = in_memory(X), as_labels(y)  # real targets, too: what they must be the fit says
+        levels, given_y, X = levels_in_order(y), y, in_memory(X)
+        # real targets are labels, too: what they must be the fit says
+        y = read_times(y, X.shape[0]).array if has_fields(y) else as_labels(y)
         n = X.shape[0]
         n_outputs = y.shape[1] if several_outputs and y.ndim == 2 else 1
         if n_outputs < 2 or len(y) != n:
@@ -222,6 +224,8 @@ def _copies(X, y, used):
     numbers, is_category = _as_numbers(X)
     if numbers is None:
         return None
+    if y.dtype.names:
+        y = np.column_stack([np.unique(y[name], return_inverse=True)[1] for name in y.dtype.names])
     copies = copies_of(numbers[used], y[used], is_category)
     if copies is None:
         return None
@@ -248,9 +252,10 @@ def _as_numbers(X):
 
 def _strata(y, n_folds):
     """Return the index of each row's value if y has few, as classes are, else 0 for all rows, as of
-    several outputs."""
+    several outputs; of times until events whether it is one."""
     if y.ndim == 2:
         return np.zeros(len(y), np.intp)
+    y = y["event"] if y.dtype.names else y
     values, stratum = np.unique(y, return_inverse=True)
     return (
         stratum

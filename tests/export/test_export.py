@@ -115,6 +115,9 @@ REGRESSIONS = EXPANSIONS | {
     "thousands": lambda: srf.harfe(
         X, Y, n_components=4000, n_nonzero_coefs=3000, alpha=1e-4, rng=0, max_iter=1
     ),
+    "cox": lambda: srf.mfga(
+        X, np.column_stack([np.exp(-Y), Y < 1]), loss="cox", n_nonzero_coefs=15, alpha=1e-3, rng=0
+    ),
     "poisson": lambda: srf.sparse_rf(
         X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200, rng=0
     ),

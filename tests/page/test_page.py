@@ -20,7 +20,7 @@ from sparserf.page.columns import columns_of, made_rows
 from sparserf.page.effects import EffectRows
 
 from ..export.javascript import needs_node, rows_of, run
-from ..fitted_models import FITS, X, Y
+from ..fitted_models import FITS, TIMES, X, Y
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -111,7 +111,9 @@ def test_the_policy_allows_the_script_and_the_style_alone():
 @pytest.mark.parametrize("name", FITS)
 def test_models_of_every_kind_have_pages(models, name):
     model = models[name]
-    y = {"counts": np.exp(Y), "two classes": np.where(Y > 0, "a", "b'")}.get(name, Y)
+    y = {"counts": np.exp(Y), "hazards": TIMES, "two classes": np.where(Y > 0, "a", "b'")}.get(
+        name, Y
+    )
     y = np.digitize(Y, [-1, 1]) if name in ("multinomial", "three classes") else y
     y = np.digitize(Y, [-1, 0.5, 1]) if name == "ordered classes" else y
     for rows in ({}, {"X": X, "y": y}):

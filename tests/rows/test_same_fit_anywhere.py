@@ -24,6 +24,7 @@ from sparserf.solvers.problem import Problem
 
 from .homes import HOMES, LABELS, NAMED, SHORT, SPARSE, WEIGHT, D, N, OtherDevice, X, Y
 
+TIMES = np.column_stack([np.exp(-Y), np.arange(N) % 3 > 0])
 LEVELS = srf.losses.Quantile([0.2, 0.5, 0.9])
 FITS = {
     "sparse_rf auto, chosen": lambda X: srf.sparse_rf(X, Y, n_components=2000, rng=0),
@@ -84,6 +85,11 @@ FITS = {
     "multinomial drp": lambda X: srf.drp(
         X, LABELS, alpha=0.01, loss="multinomial", n_projections=4, rng=0
     ),
+    "sparse_rf cox": lambda X: srf.sparse_rf(X, TIMES, alpha=0.02, loss="cox", **NAMED),
+    "harfe cox": lambda X: srf.harfe(
+        X, TIMES, n_components=300, n_nonzero_coefs=6, alpha=1e-3, loss="cox", rng=0
+    ),
+    "drp cox": lambda X: srf.drp(X, TIMES, alpha=0.01, loss="cox", rng=0),
     "ordinal sparse_rf": lambda X: srf.sparse_rf(
         X, LABELS, alpha=0.01, loss="ordinal", sample_weight=WEIGHT, **NAMED
     ),
@@ -95,7 +101,16 @@ FITS = {
 SOURCES = {"dense": X, "float32": X.astype(np.float32), "csr": SPARSE}
 # Relative tolerances of coefficients, for fits that end within a tolerance of their optimum.
 TOLERANCES = dict.fromkeys(
-    ("sparse_rf_path", "drp", "drp weighted", "drp sketched", "drp of the paper", "drp_path"), 1e-6
+    (
+        "sparse_rf_path",
+        "drp",
+        "drp weighted",
+        "drp sketched",
+        "drp of the paper",
+        "drp_path",
+        "drp cox",
+    ),
+    1e-6,
 )
 TOLERANCES |= {name: 1e-5 for name in FITS if name.startswith(("multinomial", "ordinal"))}
 

@@ -11,7 +11,7 @@ from scipy.special import softmax
 
 from sparserf import Linear, sparse_rf
 from sparserf.features import linear_functions
-from sparserf.losses import LOSSES, Huber, Quantile
+from sparserf.losses import LOSSES, Cox, Huber, Ordinal, Quantile
 from sparserf.losses.classification import OneClassMultinomial
 from sparserf.rows import HostVectors, as_rows
 from sparserf.solvers import l1, multinomial, ridge
@@ -31,14 +31,21 @@ from ..conftest import as_within_a_call, l1_oracle, n_examples
 
 # Losses, dual points and intercepts of a problem
 
+COX = Cox(times=(1.0, 2.0, 3.0, 5.0), hazards=(0.1, 0.5, 1.0, 3.0))
+ORDINAL = Ordinal(thresholds=(-1.0, 0.5))
 OWN = {**LOSSES, "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3)}
+OWN |= {"cox": COX, "ordinal": ORDINAL}
 SINGLE = [name for name in OWN if name not in ("multinomial", "smoothed_hinge")]
 
 
 def target(name, rng, n=60):
     """Draw a target in the range of the loss."""
+    if name == "ordinal":
+        return rng.integers(0, 3, n) * 1.0
     if OWN[name].is_classifier:
         return rng.choice([-1.0, 1.0], n)
+    if name == "cox":
+        return rng.integers(-4, 5, n) * 1.0
     return rng.gamma(1.0, size=n) if OWN[name].link == "log" else 3 * rng.standard_t(3, n)
 
 

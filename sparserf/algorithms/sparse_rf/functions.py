@@ -120,7 +120,8 @@ def sparse_rf(
         float32 stays float32; all else becomes float64. A frame's strings and categoricals are
         categories.
     y : array of shape (n_samples,) or (n_samples, n_outputs)
-        Real targets, or labels for a classification loss.
+        Real targets, or labels for a classification loss. With "cox" times and events:
+        see `losses.Cox`.
     alpha : float, optional
         Penalty, > 0: the paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None:
         chosen on held-out rows.
@@ -153,8 +154,8 @@ def sparse_rf(
         may meet.
     loss : str or `sparserf.losses.Loss`, default "squared"
         For real targets also "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels
-        "squared_hinge", "logistic", "multinomial" or, in order, "ordinal"; or an object, such as
-        `losses.Quantile(level=0.9)`.
+        "squared_hinge", "logistic", "multinomial" or, in order, "ordinal"; for times until events
+        "cox"; or an object, such as `losses.Quantile(level=0.9)`.
     n_components : int, optional
         D, the number of draws. None: 10,000; of "auto" 1,000 with `start`; of `Rules` 4,000, and
         400 for each of several penalties. With "auto" and alpha=None: the cosines that are drawn
