@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.linalg import solveh_banded
 
 from .._base.arrays import as_like, namespace
 from .._base.checks import check_real
@@ -244,6 +243,8 @@ class _Thresholds:
 
     def best(self, theta: np.ndarray) -> np.ndarray:
         """Return the thresholds at which the mean loss is least."""
+        from scipy.linalg import solveh_banded  # which a model that predicts does not need
+
         value, gradient, hessian = self._at(theta)
         longest = 1.0 + float(np.ptp(self._z))  # beyond the rows the loss is a line
         for _ in range(MOST_STEPS):
