@@ -624,6 +624,8 @@ def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndar
 def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
     """Return the loss with which the model was fitted, of each row, added up over the outputs that
     it has for one y."""
+    if model.thresholds:
+        return log_loss(model, X, y, **offset)
     loss = loss_from_parameters(model.loss, model.loss_parameters)
     f = np.asarray(model.decision_function(X, **offset), np.float64)
     if loss.has_times:
