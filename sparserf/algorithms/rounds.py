@@ -10,6 +10,10 @@ The first parameters are those of a constant, and f is drawn towards it. So afte
 they become those for the multiple of f that is best with parameters of its own: of five tables,
 cut into five classes, one more round of the default was then as good as three more without.
 
+A choice on folds is of a constant where f is better by no more than chance. With parameters for f a
+constant is worse than it need be, and by how much is noise: where the first round has found an f,
+and a later one a constant, the model is the first.
+
 Such parameters take up any constant. So f always has an intercept while it is fitted; in the end
 its mean over the rows is 0, or where the user wants no intercept this is 0.
 """
@@ -31,6 +35,7 @@ from ..losses import LOSSES, check_loss
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .._base.warnings import Warned
     from ..losses import Loss
     from ..model import SparseModel
     from .arguments import FitOptions
@@ -77,6 +82,8 @@ def fit_in_rounds(
     """
     if not is_in_rounds(task, options):
         return fit(task, options)
+    models: list[SparseModel] = []
+    warnings: list[Warned] = []
     for k in range(most):
         share = SHARE if k < most - 1 else 1.0
         own = replace(
@@ -85,8 +92,11 @@ def fit_in_rounds(
             deadline=share_of_time(options.deadline, share),
             fit_intercept=True,
         )
-        with part(share), held_back() as warnings:
-            models = (first if k == 0 and first is not None else fit)(task, own)
+        with part(share), held_back() as warned:
+            found = (first if k == 0 and first is not None else fit)(task, own)
+        if models and models[-1].coef.any() and not found[-1].coef.any():
+            break
+        models, warnings = found, warned
         if k == most - 1 or is_ended_by_callback() or not time_left(options.deadline):
             break
         _, z = _centered(models[-1], task, options.fit_intercept)
