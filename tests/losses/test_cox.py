@@ -342,7 +342,6 @@ def test_what_hazards_do_not_have_is_refused():
         ("survival needs a model fitted with loss='cox', this one has loss='squared'",
          lambda: srf.drp(X, TIME, alpha=0.1).survival(X, [1.0])),
         ("loss must be one of", lambda: srf.distill(model.predict, X, loss="cox")),
-        ("loss must be one of", lambda: srf.baselines.rks(X, Y, loss="cox", alpha=0.1)),
         ("class_weight must be None for loss='cox'",
          lambda: srf.drp(X, Y, alpha=0.1, loss="cox", class_weight="balanced")),
         ("times must be None|hazards must be None without times", lambda: Cox(hazards=(1.0,))),
