@@ -332,7 +332,10 @@ def place_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
     if is_category:
         return np.where(np.isnan(x), last, np.where(x < 0, np.flatnonzero(grid == -1.0)[0], x))
     numbers = grid[~np.isnan(grid)]
-    between = np.interp(np.nan_to_num(x).astype(np.float64), numbers, np.arange(len(numbers)))
+    # in units near 1: between two of the smallest numbers a slope would overflow
+    unit = -np.frexp(np.abs(numbers).max())[1]
+    cells = np.ldexp(np.nan_to_num(x).astype(np.float64), unit)
+    between = np.interp(cells, np.ldexp(numbers, unit), np.arange(len(numbers)))
     return np.where(np.isnan(x), last, between if np.ptp(numbers) > 0 else 0.0)
 
 
