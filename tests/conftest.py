@@ -433,6 +433,13 @@ def cut_rows(monkeypatch):
     return lambda n: monkeypatch.setattr("sparserf.rows.core_block.SLICE_ELEMENTS", n)
 
 
+@pytest.fixture
+def search_rows(monkeypatch):
+    """Return a function that lets searches look at about so many rows."""
+    most = "sparserf.algorithms.default.search.MOST_SEARCH_ROWS"
+    return lambda n: monkeypatch.setattr(most, n)
+
+
 @pytest.fixture(scope="session")
 def models():
     """The models of tests/fitted_models.py that were fitted to numbers, by name, each fitted when a

@@ -36,8 +36,8 @@ HOMES = {
 
 
 @pytest.fixture(autouse=True)
-def few_rows_are_searched(monkeypatch):
-    monkeypatch.setattr("sparserf.algorithms.default.search.MOST_SEARCH_ROWS", 300)
+def few_rows_are_searched(search_rows):
+    search_rows(300)
 
 
 @pytest.mark.slow

@@ -25,7 +25,6 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSer
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms.default import path_draws as _path_draws
-from sparserf.algorithms.default import search as _default
 
 from ..conftest import VALUE, bits, each_loss, friedman, signs
 
@@ -33,9 +32,9 @@ KERNEL = {"features": "gaussian", "n_components": 200, "rng": 0}
 
 
 @pytest.fixture
-def few_rows(monkeypatch):
+def few_rows(search_rows):
     """Let searches look at about 200 rows."""
-    monkeypatch.setattr(_default, "MOST_SEARCH_ROWS", 200)
+    search_rows(200)
 
 
 def told(model, X, y):
@@ -236,10 +235,12 @@ def test_no_more_terms_than_asked_for(rng, features, max_terms):
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 @pytest.mark.parametrize("is_sample", [False, True])
-def test_the_seed_alone_decides_for_any_number_of_workers(rng, request, cut_rows, loss, is_sample):
+def test_the_seed_alone_decides_for_any_number_of_workers(
+    rng, cut_rows, search_rows, loss, is_sample
+):
     cut_rows(2**10)
     if is_sample:
-        request.getfixturevalue("few_rows")
+        search_rows(200)
     X, y = friedman(rng, 400, 5)
     y = y if loss == "squared" else np.digitize(y, np.quantile(y, [0.3, 0.6]))
     fit = partial(sparse_rf, X, y, loss=loss, n_components=60, effort=0.3)
@@ -272,17 +273,18 @@ def test_a_callback_ends_everything_of_many_rows(rng, few_rows, loss, stop):
 
 
 @pytest.mark.slow
-def test_rows_that_no_search_looks_at_are_fitted(rng, monkeypatch):
+def test_rows_that_no_search_looks_at_are_fitted(rng, search_rows):
     """The model is better than that of as few rows as a search looks at, and nearly that of a
     search of all rows."""
     X, y = friedman(rng, 3000, 5)
 
-    def error(n, most_rows):
-        monkeypatch.setattr(_default, "MOST_SEARCH_ROWS", most_rows)
+    def error(n):
         return told(sparse_rf(X[:n], y[:n], rng=0), X[1000:], y[1000:])
 
-    some = error(800, 200)
-    assert some < 0.97 * error(200, 200) and some < 1.4 * error(800, 800)
+    whole = error(800)
+    search_rows(200)
+    some = error(800)
+    assert some < 0.97 * error(200) and some < 1.4 * whole
 
 
 @pytest.mark.slow

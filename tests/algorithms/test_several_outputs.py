@@ -85,10 +85,8 @@ def test_words_and_gaps_of_several_targets():
     assert (np.mean((model.predict(frame) - y) ** 2, axis=0) < 0.5 * y.var(axis=0)).all()
 
 
-def test_rows_in_chunks_and_more_than_are_searched(monkeypatch):
-    from sparserf.algorithms.default import search as default
-
-    monkeypatch.setattr(default, "MOST_SEARCH_ROWS", 200)
+def test_rows_in_chunks_and_more_than_are_searched(search_rows):
+    search_rows(200)
     X, t, other, _ = table(3, 2 * N)
     model = srf.sparse_rf(srf.Chunks(X, block_rows=100), np.c_[t, other], rng=0, effort=0.5)
     assert (np.mean((model.predict(X) - np.c_[t, other]) ** 2, axis=0) < [0.5 * t.var(), 0.5]).all()

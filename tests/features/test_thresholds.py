@@ -226,8 +226,8 @@ def test_features_jump_between_numbers_of_all_rows(name):
     assert np.abs(model.features.blocks[0].thresholds[1][:, None] - X[:, 0]).min() < 0.01
 
 
-def test_a_search_of_some_rows_has_thresholds_between_all(monkeypatch):
-    monkeypatch.setattr("sparserf.algorithms.default.search.MOST_SEARCH_ROWS", 300)
+def test_a_search_of_some_rows_has_thresholds_between_all(search_rows):
+    search_rows(300)
     rng = np.random.default_rng(0)
     i = rng.integers(0, 1000, (3000, 2))
     X, y = i / 100, 3.0 * (i[:, 0] > 333) + 2.0 * (i[:, 1] > 711) + 0.1 * rng.normal(size=3000)
