@@ -103,7 +103,7 @@ class MultinomialProblem(Problem):
         after, own = vectors.map(behind, z), vectors.map(margin_of_own, z, y)
         for k, fit in enumerate(fits):
             z_k = move(fit, vectors.map(partial(target, k), y, own, after, *before))
-            if z_k is None:
+            if z_k is None or k == len(fits) - 1:
                 return
             both = vectors.map(partial(moved, k), z_k, y, own, *before)
             own, before = vectors.output(both, 0), (vectors.output(both, 1),)
