@@ -227,7 +227,8 @@ def test_two_classes_are_the_logistic_loss(fit):
     np.testing.assert_array_equal(*(model.predict_proba(X) for model in models))
 
 
-@pytest.mark.parametrize("fit", [FITS["default"], FITS["drp"]], ids=["default", "drp"])
+@pytest.mark.one_case
+@pytest.mark.parametrize("fit", [FITS["drp"], FITS["default"]], ids=["drp", "default"])
 def test_given_thresholds_stay(fit):
     loss = Ordinal([-2.0, 0.0, 2.5])
     model = fit(X, Y, loss=loss)
@@ -247,7 +248,8 @@ def test_an_intercept_is_where_it_belongs():
     )
 
 
-@pytest.mark.parametrize("fit", [FITS["sparse_rf"], FITS["harfe"], FITS["drp"]])
+@pytest.mark.one_case
+@pytest.mark.parametrize("fit", [FITS["drp"], FITS["harfe"], FITS["sparse_rf"]])
 def test_a_weight_counts_as_copies(fit, rng):
     weight = rng.integers(0, 3, len(Y))
     copied = np.repeat(np.arange(len(Y)), weight)
@@ -453,6 +455,7 @@ def test_folds_know_the_order():
     assert found.best == {"alpha": 1e-2} and found.losses.min() < 1.1
 
 
+@pytest.mark.slow
 def test_calibrated_probabilities_are_less_sure_where_a_fit_was_too_sure():
     sure = partial(srf.drp, loss="ordinal")
     rng = np.random.default_rng(0)
