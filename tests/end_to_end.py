@@ -36,6 +36,7 @@ TARGETS = {
     "squared_hinge": LABELS,
     "multinomial": np.digitize(F, [-0.7, 0.7]),
     "ordinal": np.digitize(F, [-0.7, 0.7]),
+    "cox": np.column_stack([np.exp(-F), F < 1]),
 }
 FRAME = pd.DataFrame(X, columns=list("abc")).assign(k=["u", "v", None] * (N // 3))
 FRAME.loc[3:9, "a"] = np.nan

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 # The share of the progress bar that the choice of a penalty has.
 CHOOSING = 0.8
+# The most rounds in which a loss with free parameters comes to the joint optimum (`rounds.py`):
+# each takes off some nine tenths of what its loss is above that.
+MOST_ROUNDS = 30
 
 
 def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
@@ -354,8 +357,8 @@ def fit_paths(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[
         return fit_path(task, options, alphas)
     fits = (partial(fit_path, alphas=[alpha]) for alpha in parts(alphas, is_open=True))
     # near the optimum the loss is as far above it as the square of the distance
-    enough = options.tol**2
-    return [fit_in_rounds(task, options, fit, enough=enough)[0] for fit in fits]
+    how = {"enough": options.tol**2, "most": MOST_ROUNDS}
+    return [fit_in_rounds(task, options, fit, **how)[0] for fit in fits]
 
 
 def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[SparseModel]:

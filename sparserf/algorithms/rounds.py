@@ -6,9 +6,11 @@ the present ones, asks `Loss.fitted_to` for those that are best for this f, and 
 penalty the mean loss never rises, and has no minimum but the joint one where it is convex in f and
 the parameters together. A model has the parameters that are best for its own f.
 
-The first parameters are those of a constant, and f is drawn towards it. So after the first round
-they become those for the multiple of f that is best with parameters of its own: of five tables,
-cut into five classes, one more round of the default was then as good as three more without.
+The first parameters are those of a constant, and f is drawn towards it. So after a first round that
+is a quick one they become those for the multiple of f that is best with parameters of its own: on
+two tables, two draws each, a quick round and one more of the default had a mean log loss of 1.058,
+one round 1.100, two 1.067, three and five 1.061. After a whole first round, whose f is nearer to
+its own rows, the multiple is too large: with one more 1.080.
 
 A choice on folds is of a constant where f is better by no more than chance. With parameters for f a
 constant is worse than it need be, and by how much is noise: where the first round has found an f,
@@ -49,7 +51,7 @@ MOST_ROUNDS, ROUNDS_OF_CHOICE = 10, 2
 ENOUGH = 1e-4
 # The share of the time that is left which a round has, but the last one.
 SHARE = 0.3
-# The largest multiple of f after the first round.
+# The largest multiple of f after a quick round.
 LARGEST_MULTIPLE = 5.0
 # A mean of f that is at most this share of its size is rounding.
 ROUNDING = 1e-12
@@ -74,7 +76,7 @@ def fit_in_rounds(
     """Return fit(task, options), models of one task; the parameters of their loss, if it has free
     ones, are fitted together with f of the last model, and are in the end the best for each.
 
-    first : the fit of the first round, which may be a quick one
+    first : the fit of the first round, a quick one
     most, enough : the most rounds, and the share of the mean loss by which parameters must lower it
         for another one
 
@@ -92,17 +94,18 @@ def fit_in_rounds(
             deadline=share_of_time(options.deadline, share),
             fit_intercept=True,
         )
+        is_quick = k == 0 and first is not None
         with part(share), held_back() as warned:
-            found = (first if k == 0 and first is not None else fit)(task, own)
+            found = (first if is_quick else fit)(task, own)
         if models and models[-1].coef.any() and not found[-1].coef.any():
             break
         models, warnings = found, warned
         if k == most - 1 or is_ended_by_callback() or not time_left(options.deadline):
             break
         _, z = _centered(models[-1], task, options.fit_intercept)
-        loss = _fitted(task, _best_multiple(task, z) if k == 0 else z)
+        loss = _fitted(task, _best_multiple(task, z) if is_quick else z)
         before, after = (_mean_loss(each, z, task) for each in (task.loss, loss))
-        if k > 0 and before - after <= enough * before:
+        if not is_quick and before - after <= enough * before:
             break
         task = replace(task, loss=loss)
     for message, category in warnings:

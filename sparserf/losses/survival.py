@@ -266,8 +266,8 @@ class Cox(Loss):
         sums[some] = np.logaddexp.reduceat(logs, first[some])
         at_risk = self._within_strata(lambda a: np.logaddexp.accumulate(a[::-1])[::-1], sums)
         events = np.bincount(place, weight * (y > 0), len(self.times) + 1)[1:]
-        with np.errstate(divide="ignore"):
-            steps = np.log(events) - at_risk
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steps = np.where(events > 0, np.log(events) - at_risk, -np.inf)
         logs = self._within_strata(np.logaddexp.accumulate, steps)
         hazards = np.exp(np.clip(logs, -FARTHEST, FARTHEST))
         return replace(self, hazards=tuple(hazards.tolist()))
