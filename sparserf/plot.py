@@ -324,7 +324,7 @@ def rules(
         column_names(model) if names is None else check_names("names", names, model.n_features_in)
     )
     terms = list(terms_of(model.features))
-    conditions = {term.position: term.condition(names, model.features.stage) for term in terms}
+    conditions = {term.position: term.condition(names, model.features.encoder) for term in terms}
     if None in conditions.values():
         raise ValueError("model must have rules alone, as sparse_rf(..., features=Rules()) has")
     added = np.zeros(len(terms))

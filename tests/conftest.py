@@ -221,12 +221,12 @@ def entropy(p):
     return xlogy(p, p) + xlogy(1 - p, 1 - p)
 
 
-def stage_oracle(stage, v, x):
+def stage_oracle(encoder, v, x):
     """Return view v of the numbers of its column, none of them missing."""
-    knots = slice(*stage.first_knot[v : v + 2])
-    r = np.interp(x, stage.knots[knots], stage.scores[knots]) if knots.stop > knots.start else x
-    u = (r - stage.center[v]) / stage.unit[v] if stage.unit[v] > 0 else np.zeros_like(x)
-    r = stage.reach[v]
+    knots = slice(*encoder.first_knot[v : v + 2])
+    r = np.interp(x, encoder.knots[knots], encoder.scores[knots]) if knots.stop > knots.start else x
+    u = (r - encoder.center[v]) / encoder.unit[v] if encoder.unit[v] > 0 else np.zeros_like(x)
+    r = encoder.reach[v]
     return np.where(np.abs(u) > r, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)), u)
 
 
@@ -249,10 +249,10 @@ def phi_oracle(features, X):
         "identity": lambda z: z,
     }
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
-    if features.stage is not None:
-        stage = features.stage
+    if features.encoder is not None:
+        encoder = features.encoder
         X = np.stack(
-            [stage_oracle(stage, v, X[:, stage.column[v]]) for v in range(len(stage))], axis=1
+            [stage_oracle(encoder, v, X[:, encoder.column[v]]) for v in range(len(encoder))], axis=1
         )
     columns = [np.empty((len(X), 0))]
     for block in features.blocks:

@@ -99,6 +99,6 @@ def model_of_frame():
     cells are missing; and its frame."""
     data, y = frame()
     model = srf.sparse_rf(data, y, categorical=["many"], effort=0.1, rng=0)
-    stage = model.features.stage
-    assert len(np.unique(stage.kind)) >= 3 and np.diff(stage.first_knot).max() > 60
+    encoder = model.features.encoder
+    assert len(np.unique(encoder.kind)) >= 3 and np.diff(encoder.first_knot).max() > 60
     return model, data

@@ -397,7 +397,7 @@ def test_extreme_maps(features):
 def test_extreme_alpha(loss, alpha, monkeypatch):
     """The fit ends, no worse than without terms, and its gap bounds the distance to the optimum."""
     # without it fits that cannot converge take 100 times as long
-    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1.5e9)
+    monkeypatch.setattr("sparserf.solvers.budget.FIT_WORK", 1.5e9)
     with convergence_ignored():
         model = fit(y=Y if loss == "squared" else LABELS, loss=loss, alpha=alpha, exact=True)
     check_finite(model, X)

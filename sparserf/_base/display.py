@@ -39,7 +39,7 @@ def display(
     time_limit : float or None
         The seconds that the call may take.
     """
-    clock = Clock(name, time_limit)
+    clock = ElapsedTime(name, time_limit)
     if screen is None:
         return LogLines(clock) if verbose else None
     if is_inner or (verbose is None and screen == "terminal" and _has_bars()):
@@ -54,7 +54,7 @@ def _has_bars():
     return len(getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "_instances", ())) > 0
 
 
-class Clock:
+class ElapsedTime:
     """The time since a call began, and the text of a line on how far it is.
 
     time_limit : the seconds that the call may take; None: any time
@@ -86,7 +86,7 @@ class Clock:
 class ScreenLine:
     """A line on a screen that is drawn again and again; at the end it stays or is cleared."""
 
-    def __init__(self, clock: Clock, screen: Terminal | NotebookOutput, stays: bool):
+    def __init__(self, clock: ElapsedTime, screen: Terminal | NotebookOutput, stays: bool):
         self._clock, self._screen, self._stays = clock, screen, stays
         self._next, self._draws = 0.0 if stays else UNASKED, False
 
@@ -166,7 +166,7 @@ class NotebookOutput:
 class LogLines:
     """Lines to the logger "sparserf", or to standard error if no handler of it accepts INFO."""
 
-    def __init__(self, clock: Clock):
+    def __init__(self, clock: ElapsedTime):
         self._clock, self._at, self._share = clock, 0.0, 0.0
 
     def __call__(self, share: float, held_out: float | None, n_terms: int | None) -> None:

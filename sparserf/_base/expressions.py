@@ -8,8 +8,9 @@ The operations are
 - arithmetic: `add`, `multiply`, `negative`, `raised`;
 - functions: `cos`, `sin`, `tanh`, `exp`, `absolute`, `sign` (1 at 0), `positive` (the larger of z
   and 0), `at_most` (the smaller of z and a number);
-- of cells: `between`, `angle`, `units`, `reached`, `filled`, `asked`, `table`;
-- of terms, many of which are written at once, in arrays: `over`, a sum or product over the inputs
+- of cells: `between`, `angle`, `units`, `saturate`, `impute`, `flag`, `table`;
+- of terms, many of which are written at once, in arrays: `reduce_inputs`, a sum or product over the
+inputs
   of each term, of `seen`, its inputs, and `parameter`, its numbers. `expanded` writes one term out
   in the other operations.
 """
@@ -151,19 +152,19 @@ def units(r: Expression, center: float, unit: float) -> Expression:
     return made("units", r, center=center, unit=unit)
 
 
-def reached(u: Expression, reach: float) -> Expression:
+def saturate(u: Expression, reach: float) -> Expression:
     """Return u where |u| <= reach, and else reach (2 - reach / |u|) with the sign of u."""
-    return made("reached", u, reach=reach)
+    return made("saturate", u, reach=reach)
 
 
-def filled(u: Expression, x: Expression, fill: float) -> Expression:
+def impute(u: Expression, x: Expression, fill: float) -> Expression:
     """Return u, made of a cell x, and a constant where x is missing."""
-    return made("filled", u, x, fill=fill)
+    return made("impute", u, x, fill=fill)
 
 
-def asked(x: Expression, high: float, low: float) -> Expression:
+def flag(x: Expression, high: float, low: float) -> Expression:
     """Return high where x is missing, and else low."""
-    return made("asked", x, high=high, low=low)
+    return made("flag", x, high=high, low=low)
 
 
 def table(
@@ -215,13 +216,14 @@ def seen(inputs: np.ndarray | None, enveloped: tuple[float, int] | None = None) 
     return made("seen", inputs=inputs, enveloped=enveloped)
 
 
-def over(how: str, summand: Expression) -> Expression:
+def reduce_inputs(how: str, summand: Expression) -> Expression:
     """Return the sum ("add") or product ("multiply") of an expression over a term's inputs."""
-    return made("over", summand, how=how)
+    return made("reduce", summand, how=how)
 
 
 def is_matrix(sums: Expression) -> bool:
-    """Return whether an expression `over` is a product of all inputs with a matrix of numbers."""
+    """Return whether an expression `reduce_inputs` is a product of all inputs with a matrix of
+    numbers."""
     if sums.how != "add" or sums.operands[0].operation != "multiply":
         return False
     kinds = [each.operation for each in sums.operands[0].operands]
@@ -233,7 +235,7 @@ def expanded(expression: Expression) -> Expression:
 
     No sum is negated as a whole.
     """
-    if expression.operation == "over":
+    if expression.operation == "reduce":
         n = max(
             len(each.values if each.operation == "parameter" else each.inputs)
             for each in _leaves(expression)

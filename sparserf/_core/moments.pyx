@@ -1,6 +1,6 @@
 """Inputs of features, and the parts of second moments that BLAS does not compute.
 
-The inputs are the encodings of a column stage and the factors of monomials under a Gaussian
+The inputs are the encodings of a column encoder and the factors of monomials under a Gaussian
 envelope.
 """
 from cython cimport floating
@@ -19,7 +19,7 @@ cdef double[3] TURN = TURNS
 
 
 cdef class Views:
-    """The encodings that a `ColumnStage` makes of columns, computed in double precision.
+    """The encodings that a `ColumnEncoder` makes of columns, computed in double precision.
 
     A view, in names here, is an encoding.
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..columns.constraints import Interactions, Signs
-    from ..columns.stage import Extrapolate, Missing, Units
+    from ..columns.encoder import Extrapolate, Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
     from ..losses import LinearLossLike, LossLike

@@ -65,7 +65,7 @@ def nearest_boxes(
     inputs, pairs = _inputs_and_pairs(features, max_order)
     X = rows.array()[:, inputs]
     X = (X.toarray() if is_sparse(X) else X).astype(np.float64)
-    grid = _Grid(X, same_angles(features.stage, inputs), pairs)
+    grid = _Grid(X, same_angles(features.encoder, inputs), pairs)
     boxes = _taken(grid, f.astype(np.float64), h, most, tol)
     seen = np.zeros((len(boxes), 2), np.int32)
     low, high = np.full(seen.shape, -np.inf), np.full(seen.shape, np.inf)
@@ -73,7 +73,7 @@ def nearest_boxes(
         for place, (i, *ends) in enumerate(box):
             seen[k, place], (low[k, place], high[k, place]) = inputs[i], ends
     block = BoxBlock(1.0, seen, low, high, np.ones(len(boxes)))
-    return FeatureSet([block], features.n_inputs, stage=features.stage)
+    return FeatureSet([block], features.n_inputs, encoder=features.encoder)
 
 
 def _inputs_and_pairs(features, max_order):
@@ -86,7 +86,7 @@ def _inputs_and_pairs(features, max_order):
     one, other = np.triu_indices(len(inputs), 1)
     n_terms = (sees.T @ sees)[one, other]
     if max_order == 1:
-        column = inputs if features.stage is None else features.stage.column[inputs]
+        column = inputs if features.encoder is None else features.encoder.column[inputs]
         n_terms[column[one] != column[other]] = 0
     best = np.sort(np.argsort(-n_terms, kind="stable")[:MOST_PAIRS])
     best = best[n_terms[best] > 0]

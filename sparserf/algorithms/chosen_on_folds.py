@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..features import FeatureSet
     from ..features.feature_set import Solution
-    from ..solvers.effort import Effort
+    from ..solvers.budget import Budget
     from .arguments import FitOptions
     from .folds import Folds
     from .task import Fit, Task
@@ -178,7 +178,7 @@ def folds_to_choose_on(task: Task, options: FitOptions, choice: FoldOptions) -> 
     return folds_of(task, strata_of(task), choice.validation, MOST_ROWS, options.rng)
 
 
-def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
+def chosen_on_folds(method: Method, folds: Folds, budget: Budget) -> Chosen:
     """Return what is chosen along the path of a method.
 
     folds : folds of rows of the task
@@ -189,7 +189,7 @@ def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
     taken, *without = (Taken(method.errors) for _ in range(1 + n_folds))
     n_waited = 0
     for place in parts(method.places(folds.n_fitted), is_open=True):
-        with ends_at(effort.deadline):
+        with ends_at(budget.deadline):
             for fit in fits:
                 check_not_ended()
                 fit.advance(place)
@@ -204,14 +204,14 @@ def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
         if is_seen:
             note_held_out_loss(loss.in_units_of_y(taken.loss))
             n_waited = 0 if taken.loss < (1 - NEGLIGIBLE) * least else n_waited + 1
-        if effort.is_late:
-            effort.note_cut("paths")
+        if budget.is_late:
+            budget.note_cut("paths")
             warn(
                 "time_limit: the search for what is not given was cut short, and the best until "
                 "then is taken, maybe the constant; raise time_limit",
                 TimeLimitWarning,
             )
-        if effort.is_late or n_waited == method.patience or any(fit.ended for fit in fits):
+        if budget.is_late or n_waited == method.patience or any(fit.ended for fit in fits):
             break
 
     zeros = np.zeros(loss.targets.shape[-2:])

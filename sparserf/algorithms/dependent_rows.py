@@ -97,7 +97,7 @@ def warn_of_dependent_rows(task: Task) -> None:
     if not rows.in_memory or rows.is_sparse or rows.n_rows < FEWEST_ROWS or time_left() == 0:
         return
     index = looked_at(rows.n_rows)
-    table = None if task.stage is None else task.stage.table
+    table = None if task.encoder is None else task.encoder.table
     X = np.array(rows.array(index), np.float64)
     dates: Sequence[int] = ()
     is_category = np.zeros(X.shape[1], bool)

@@ -25,7 +25,7 @@ from .._base.threads import single_threaded_blas
 from ..features import make_projection
 from ..linear import ProjectedProblem
 from ..model import warn_unconverged
-from ..solvers.effort import Effort
+from ..solvers.budget import Budget
 from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
 from .drp_fit import DRPOptions, NewtonFit, PenaltyPath, read_task
 from .path import models_along
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from .._base.splits import Splits
     from .._base.types import MatrixLike, Seed
-    from ..columns.stage import Missing, Units
+    from ..columns.encoder import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
     from ..features.projections import ProjectionName
@@ -335,7 +335,7 @@ def model_of_best_penalty(
     folds = folds_to_choose_on(centered, own, choice)
     with single_threaded_blas(), task.rows, folds.task.rows:
         with part(CHOOSING):
-            best = chosen_on_folds(PenaltyPath(folds.task, own), folds, Effort())
+            best = chosen_on_folds(PenaltyPath(folds.task, own), folds, Budget())
         if best.is_gain:
             # rows that are more have a penalty that is as much less
             alpha = best.value * folds.n_fitted / task.rows.n_rows
@@ -388,7 +388,7 @@ def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[S
             return True
 
         with fit.inputs.rows, np.errstate(over="ignore", invalid="ignore"):
-            for model in models_along(alphas, [fit], go_to, task, Effort()):
+            for model in models_along(alphas, [fit], go_to, task, Budget()):
                 models.append(model)
                 complaints.append(_complaint(fit, diverges))
 

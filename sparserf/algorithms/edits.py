@@ -20,7 +20,7 @@ from ..expansion.terms import (
     column_clocks,
     column_levels,
     column_names,
-    stage_of,
+    encoder_of,
     term_gains,
     terms_of,
 )
@@ -92,31 +92,31 @@ def flattened(
     """Return the features of a model, constant in some columns beyond ends, and a mask of those
     that are then constant everywhere.
 
-    Rules get other thresholds, all else the column stage.
+    Rules get other thresholds, all else the column encoder.
     """
     features = model.features
     if not ends:
         return features, np.zeros(len(features), bool)
-    stage, names = stage_of(features), column_names(model)
+    encoder, names = encoder_of(features), column_names(model)
     of_columns = np.tile([-np.inf, np.inf], (model.n_features_in, 1))
     of_columns[list(ends)] = list(ends.values())
-    of_encodings = of_columns[stage.column]
+    of_encodings = of_columns[encoder.column]
     is_flat = np.isfinite(of_encodings).all(axis=1)
-    turns = is_flat & (stage.turn > 0) & features.inputs_seen
+    turns = is_flat & (encoder.turn > 0) & features.inputs_seen
     if turns.any():
-        name = names[int(stage.column[np.flatnonzero(turns)[0]])]
+        name = names[int(encoder.column[np.flatnonzero(turns)[0]])]
         raise ValueError(
             f"flatten must have columns that terms see as numbers alone, got {name!r}, of which "
             "they see the time of the day, the week or the year"
         )
-    is_itself = stage.is_itself & is_flat
+    is_itself = encoder.is_itself & is_flat
     is_held = is_flat & (features.inputs_that_matter_beyond | ~is_itself)
     nowhere = [-np.inf, np.inf]
     features, is_constant = features.flattened(
-        np.where(is_itself[:, None], of_encodings, nowhere), stage.fill
+        np.where(is_itself[:, None], of_encodings, nowhere), encoder.fill
     )
-    held = stage.flattened(np.where(is_held[:, None], of_encodings, nowhere))
-    return features if held is stage else features.staged(held), is_constant
+    held = encoder.flattened(np.where(is_held[:, None], of_encodings, nowhere))
+    return features if held is encoder else features.encoded(held), is_constant
 
 
 # ---------------------------------------------------------------- arguments
@@ -152,12 +152,12 @@ class NamedTerms:
     @cached_property
     def _by_text(self):
         """{name of a column, or rule in words: the places of its terms}."""
-        names, stage = self._names, self._model.features.stage
+        names, encoder = self._names, self._model.features.encoder
         of_columns, of_rules = {}, {}
         for term in terms_of(self._model.features):
             for j in term.columns.tolist():
                 of_columns.setdefault(names[j], []).append(term.position)
-            if words := term.condition(names, stage):
+            if words := term.condition(names, encoder):
                 of_rules.setdefault(words, []).append(term.position)
         return of_rules | of_columns
 
@@ -211,7 +211,7 @@ class NamedTerms:
     def title(self, k: int) -> str:
         """Return a term in words, with its place."""
         (term,) = terms_of(self._model.features.take([k]))
-        return f"term {k}, {term.title(self._names, MOST_NAMED, self._model.features.stage)}"
+        return f"term {k}, {term.title(self._names, MOST_NAMED, self._model.features.encoder)}"
 
 
 def read_ends(

@@ -40,7 +40,7 @@ from .._base.progress import check_not_ended, ends_at, part, parts, shows_progre
 from .._base.threads import single_threaded_blas
 from ..features import Linear, RandomNeurons, check_any_sign, draw_all, sines_of_few
 from ..model import gap_in_words, warn_unconverged
-from ..solvers.effort import Effort
+from ..solvers.budget import Budget
 from .auto_features import begin
 from .chosen_on_folds import (
     CHOOSING,
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from .._base.splits import Splits
     from .._base.types import MatrixLike, Seed
     from ..columns.constraints import Interactions, Signs
-    from ..columns.stage import Missing, Units
+    from ..columns.encoder import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
     from ..features import FeatureSet
@@ -420,11 +420,11 @@ def harfe_path(
 
 
 def read_call(
-    X: MatrixLike, y: ArrayLike, options: HarfeOptions, effort: Effort
+    X: MatrixLike, y: ArrayLike, options: HarfeOptions, budget: Budget
 ) -> tuple[Task, FeatureSet]:
     """Return the task of a call, and the dictionary, drawn whole."""
     is_default = options.features is None and options.order is None and options.activation is None
-    task, found = begin(X, y, options, effort, "apart", has_ranks=is_default)
+    task, found = begin(X, y, options, budget, "apart", has_ranks=is_default)
     if options.is_auto and not len(task.features):  # there was no time to find any
         dictionary = task.features
     else:
@@ -442,16 +442,16 @@ def models_of_sizes(
     n_models: int = 1,
 ) -> list[SparseModel]:
     """Return a model for each number of terms, each fit from where the one before has ended."""
-    effort = Effort(deadline=options.deadline)
+    budget = Budget(deadline=options.deadline)
     with limits_time(options.deadline):
-        task, dictionary = read_call(X, y, options, effort)
+        task, dictionary = read_call(X, y, options, budget)
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
         sizes = np.geomspace(largest, max(1, largest // 20), n_models).astype(int)
     else:
         sizes = sizes_within(n_nonzero_coefs, dictionary, options)
     sizes = sorted({min(int(size), len(dictionary)) for size in sizes})
-    path = partial(fit_path, dictionary=dictionary, sizes=sizes, before=effort)
+    path = partial(fit_path, dictionary=dictionary, sizes=sizes, before=budget)
     return fit_in_rounds(task, options, path)
 
 
@@ -460,16 +460,16 @@ def fit_path(
     options: HarfeOptions,
     dictionary: FeatureSet,
     sizes: Sequence[int],
-    before: Effort,
+    before: Budget,
 ) -> list[SparseModel]:
     """Return the models of `models_of_sizes`, for a task and its dictionary.
 
     before : what was cut before
     """
-    models, ended, effort = [], [], before.until(options.deadline)
+    models, ended, budget = [], [], before.until(options.deadline)
     with single_threaded_blas(), task.rows:
         fits, go_to = fits_in_time(task, dictionary, options), partial(_go_to, options)
-        for model in models_along(sizes, fits, go_to, task, effort, names="numbers of terms"):
+        for model in models_along(sizes, fits, go_to, task, budget, names="numbers of terms"):
             models.append(model)
             ended.append(any(fit.progress.ended_by_callback for fit in fits))
 
@@ -493,13 +493,13 @@ def model_of_best_size(
 ) -> SparseModel:
     """Return the model whose number of terms and penalty, where they are not given, are chosen on
     folds; each real target has its own."""
-    effort, groups = Effort(deadline=options.deadline), options.rows.groups
+    budget, groups = Budget(deadline=options.deadline), options.rows.groups
     with limits_time(options.deadline):
-        task, dictionary = read_call(X, y, options, effort)
+        task, dictionary = read_call(X, y, options, budget)
         if s is not None:
             s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
         choice = choice.with_splits(X, y, groups)
-    fit = partial(fit_best_size, dictionary=dictionary, choice=choice, s=s, before=effort)
+    fit = partial(fit_best_size, dictionary=dictionary, choice=choice, s=s, before=budget)
     return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
 
 
@@ -509,13 +509,13 @@ def fit_best_size(
     dictionary: FeatureSet,
     choice: FoldOptions,
     s: int | None,
-    before: Effort,
+    before: Budget,
 ) -> list[SparseModel]:
     """Return the one model of `model_of_best_size`, for a task and its dictionary.
 
     before : what was cut before
     """
-    effort = before.until(options.deadline)
+    budget = before.until(options.deadline)
     with limits_time(options.deadline):
         folds = folds_to_choose_on(task, options, choice)
     path = HarfePath(dictionary, options, s, task)
@@ -524,7 +524,7 @@ def fit_best_size(
     with single_threaded_blas(), task.rows, folds.task.rows:
         with part(CHOOSING):
             for k, (_, sample) in parts(list(enumerate(targets))):
-                own = effort.part(CHOOSING / (len(targets) - k))
+                own = budget.part(CHOOSING / (len(targets) - k))
                 chosen.append(chosen_on_folds(path, replace(folds, task=sample), own))
         values = [best.value if best.is_gain or s is not None else None for best in chosen]
         for (target, _), value in zip(targets, values, strict=True):
@@ -534,12 +534,12 @@ def fit_best_size(
             fits += begun
             goals |= dict.fromkeys(begun, (own, size))
 
-        def go_to(fit, _, effort):
+        def go_to(fit, _, budget):
             own, size = goals[fit]
             fit.at_rest = size == 0  # the constant
-            return fit.at_rest or _go_to(own, fit, size, effort)
+            return fit.at_rest or _go_to(own, fit, size, budget)
 
-        (model,) = models_along([None], fits, go_to, task, effort)
+        (model,) = models_along([None], fits, go_to, task, budget)
     how = info_of_choice(chosen, values, ("n_nonzero_coefs", "alpha"))
     model = replace(model, info=replace(model.info, **how))
     if not (model.info.converged or any(fit.progress.ended_by_callback for fit in fits)):
@@ -596,17 +596,17 @@ def fits_in_time(task: Task, dictionary: FeatureSet, options: HarfeOptions) -> S
     return begin(dictionary.take(np.zeros(0, np.intp)))
 
 
-def _go_to(options, fit, s, effort):
+def _go_to(options, fit, s, budget):
     """Let a fit go to its best s terms; return whether it has come to its own end."""
     fit.restart()
     is_done = False
-    with ends_at(effort.deadline):
+    with ends_at(budget.deadline):
         check_not_ended()
         if options.start == "greedy":
             grow(fit, s)
         algorithm_1(fit, s, options.max_iter)
         is_done = True
-    with ends_at(effort.deadline):
+    with ends_at(budget.deadline):
         fit.finish()
         return is_done
     return False

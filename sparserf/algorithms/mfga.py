@@ -48,7 +48,7 @@ from .._base.threads import single_threaded_blas
 from .._core.search import top_k
 from ..features import FeatureSet, Linear, Taylor, check_any_sign, draw_all, sines_of_few
 from ..model import warn_unconverged
-from ..solvers.effort import Effort
+from ..solvers.budget import Budget
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
     from .._base.splits import Splits
     from .._base.types import MatrixLike, Seed
-    from ..columns.stage import Missing, Units
+    from ..columns.encoder import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
     from ..features.bandwidth import Gamma
@@ -379,11 +379,11 @@ def mfga_path(
 
 
 def read_call(
-    X: MatrixLike, y: ArrayLike, options: MfgaOptions, effort: Effort
+    X: MatrixLike, y: ArrayLike, options: MfgaOptions, budget: Budget
 ) -> tuple[Task, FeatureSet]:
     """Return the task of a call, and all candidates."""
     has_ranks = options.features is None
-    task, found = begin(X, y, options, effort, "together", has_ranks)
+    task, found = begin(X, y, options, budget, "together", has_ranks)
     _check_outputs(task, options)
     if options.is_auto and not len(task.features):  # there was no time to find any
         return task, task.features
@@ -411,9 +411,9 @@ def models_of_rounds(
     # The default number of terms of a path.
     n_terms = 30
 
-    effort = Effort(deadline=options.deadline)
+    budget = Budget(deadline=options.deadline)
     with limits_time(options.deadline):
-        task, candidates = read_call(X, y, options, effort)
+        task, candidates = read_call(X, y, options, budget)
     if options.n_nonzero_coefs is None:
         n_nonzero_coefs = min(n_terms, len(candidates))
     else:
@@ -422,7 +422,7 @@ def models_of_rounds(
         fitted,
         candidates=candidates,
         n_nonzero_coefs=n_nonzero_coefs,
-        before=effort,
+        before=budget,
         every_round=every_round,
     )
     return fit_in_rounds(task, options, fit)
@@ -433,7 +433,7 @@ def fitted(
     options: MfgaOptions,
     candidates: FeatureSet,
     n_nonzero_coefs: int,
-    before: Effort,
+    before: Budget,
     every_round: bool = False,
 ) -> list[SparseModel]:
     """Return the model after each round of Algorithm 1, or after the last round alone, for a task
@@ -441,7 +441,7 @@ def fitted(
 
     before : what was cut before
     """
-    effort = before.until(options.deadline)
+    budget = before.until(options.deadline)
     models, n_done, n_rounds = [], 0, -(-n_nonzero_coefs // options.n_select)
     with single_threaded_blas(), task.rows:
         fits = fits_in_time(task, candidates, n_nonzero_coefs, options)
@@ -450,12 +450,12 @@ def fitted(
                 for _ in algorithm_1(fits, n_nonzero_coefs, options.n_select):
                     n_done += 1
                     if every_round:
-                        models.append(model_in_time(fits, task, effort))
+                        models.append(model_in_time(fits, task, budget))
                 n_rounds = n_done  # they came to their own end
             if n_done < n_rounds:
-                effort.note_cut("rounds", n_rounds - n_done)
-            if effort.is_late or not models:
-                models[max(n_done - 1, 0) :] = [model_in_time(fits, task, effort)]
+                budget.note_cut("rounds", n_rounds - n_done)
+            if budget.is_late or not models:
+                models[max(n_done - 1, 0) :] = [model_in_time(fits, task, budget)]
     for model in models:
         _warn_if_unconverged(model.info, fits)
     return models
@@ -466,12 +466,12 @@ def model_of_best_size(
 ) -> SparseModel:
     """Return the model whose number of terms and penalty, where they are not given, are chosen on
     folds."""
-    effort, s = Effort(deadline=options.deadline), options.n_nonzero_coefs
+    budget, s = Budget(deadline=options.deadline), options.n_nonzero_coefs
     with limits_time(options.deadline):
-        task, candidates = read_call(X, y, options, effort)
+        task, candidates = read_call(X, y, options, budget)
         s = None if s is None else most_terms(s, candidates, options)
         choice = choice.with_splits(X, y, options.rows.groups)
-    fit = partial(fit_best_size, candidates=candidates, choice=choice, s=s, before=effort)
+    fit = partial(fit_best_size, candidates=candidates, choice=choice, s=s, before=budget)
     return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
 
 
@@ -481,21 +481,21 @@ def fit_best_size(
     candidates: FeatureSet,
     choice: FoldOptions,
     s: int | None,
-    before: Effort,
+    before: Budget,
 ) -> list[SparseModel]:
     """Return the one model of `model_of_best_size`, for a task and its candidates.
 
     before : what was cut before
     """
-    effort = before.until(options.deadline)
+    budget = before.until(options.deadline)
     with limits_time(options.deadline):
         folds = folds_to_choose_on(task, options, choice)
     path = MfgaPath(candidates, options, s, task)
     with single_threaded_blas(), folds.task.rows, part(CHOOSING):
-        best = chosen_on_folds(path, folds, effort.part(CHOOSING))
+        best = chosen_on_folds(path, folds, budget.part(CHOOSING))
     value = best.value if best.is_gain or s is not None else None
     size, alpha = value or (s or 0, path.alpha)
-    model = fitted(task, replace(options, alpha=alpha), candidates, size, effort)[-1]
+    model = fitted(task, replace(options, alpha=alpha), candidates, size, budget)[-1]
     how = info_of_choice([best], [value], ("n_nonzero_coefs", "alpha"))
     return [replace(model, info=replace(model.info, **how))]
 

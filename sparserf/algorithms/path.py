@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..model import SparseModel
-    from ..solvers.effort import Effort
+    from ..solvers.budget import Budget
     from .task import Task
 
 F, V = TypeVar("F", bound=Fit), TypeVar("V")
@@ -27,16 +27,16 @@ F, V = TypeVar("F", bound=Fit), TypeVar("V")
 def models_along(
     values: Sequence[V],
     fits: Sequence[F],
-    go_to: Callable[[F, V, Effort], bool],
+    go_to: Callable[[F, V, Budget], bool],
     task: Task,
-    effort: Effort,
+    budget: Budget,
     *,
     names: str = "values",
     times: np.ndarray | None = None,
 ) -> Iterator[SparseModel]:
     """Yield the model of all fits at each value; none more once the time is over.
 
-    go_to : lets a fit go to a value within an `Effort`, its share of the time; returns whether it
+    go_to : lets a fit go to a value within a `Budget`, its share of the time; returns whether it
         has come to its own end there
     names : what the values are, in the plural: `info.cut` says how many were left out
     times : how long each takes beside the others, for the progress bar
@@ -45,12 +45,12 @@ def models_along(
         for place, value in parts(list(enumerate(values)), times):
             n_done = 0
             for k, fit in parts(list(enumerate(fits)), is_open=True):
-                n_done += go_to(fit, value, effort.part(1 / (len(fits) - k)))
-            n_left, is_late = len(values) - place - 1, effort.is_late
+                n_done += go_to(fit, value, budget.part(1 / (len(fits) - k)))
+            n_left, is_late = len(values) - place - 1, budget.is_late
             if n_done < len(fits):
-                effort.note_cut("fits", len(fits) - n_done)
+                budget.note_cut("fits", len(fits) - n_done)
             if is_late and n_left:
-                effort.note_cut(names, n_left)
-            yield model_in_time(fits, task, effort)
+                budget.note_cut(names, n_left)
+            yield model_in_time(fits, task, budget)
             if is_late:
                 break

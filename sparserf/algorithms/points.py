@@ -169,12 +169,12 @@ def _rules_of(model):
             f"model must be a classifier of two classes with probabilities, got {model!r}: fit it "
             "with loss='logistic'"
         )
-    names, stage, words = column_names(model), model.features.stage, {}
+    names, encoder, words = column_names(model), model.features.encoder, {}
     for term in terms_of(model.features):
-        words[term.position] = term.condition(names, stage)
+        words[term.position] = term.condition(names, encoder)
         if not words[term.position]:
             raise ValueError(
-                f"model must have no terms but rules, got {term.title(names, 3, stage)}: fit it "
+                f"model must have no terms but rules, got {term.title(names, 3, encoder)}: fit it "
                 "with features=sparserf.Rules()"
             )
     if not 1 <= len(model.features) <= MOST_RULES:

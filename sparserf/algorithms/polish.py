@@ -31,7 +31,7 @@ from ..features import FeatureSet
 from .task import power_of_two
 
 if TYPE_CHECKING:
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from ..features.blocks import FeatureBlock
     from ..model import SparseModel
     from ..rows import Rows
@@ -76,16 +76,16 @@ def steps_for(n_terms: int, n_inputs: int) -> int:
 
 
 def rows_to_polish_on(
-    rows: Rows, weight: np.ndarray, stage: ColumnStage | None
+    rows: Rows, weight: np.ndarray, encoder: ColumnEncoder | None
 ) -> tuple[Rows, np.ndarray]:
     """Return dense rows, and made ones where they are few, in memory, and their weights, of sum 1.
 
-    stage : the column stage that encoded the rows
+    encoder : the column encoder that encoded the rows
     """
     index = np.arange(n := min(rows.n_rows, ROWS)) * rows.n_rows // n
     X, weight = rows.array(index), weight[index]
     if n_made := min(ROWS - n, n):
-        X, weight = with_made_rows(X, weight, stage, n_made, MADE)
+        X, weight = with_made_rows(X, weight, encoder, n_made, MADE)
     return rows.on_same_threads(X), weight / weight.sum()
 
 
@@ -222,5 +222,5 @@ class _Terms:
             blocks.append(block)
         n = len(self._features)
         coef[:, :n] = self._features.from_blocks(coef[:, :n])
-        about = self._features.n_inputs, self._features.order, self._features.stage
+        about = self._features.n_inputs, self._features.order, self._features.encoder
         return FeatureSet(blocks, *about), coef

@@ -251,7 +251,7 @@ def in_few_terms(
     is_few = most < len(can_move) and steps_for(most, model.features.n_inputs)
     if not (is_few and can_move.any()):
         return None
-    rows, h = rows_to_polish_on(rows, weight, model.features.stage)
+    rows, h = rows_to_polish_on(rows, weight, model.features.encoder)
     counts = np.where(can_move | model.features.is_linear, 1.0, STILL)
     small = pruned(rows, model, h, pruning, counts)
     if len(small.support) < most:
@@ -378,11 +378,11 @@ def made_readable(
         )
         largest = max(tol, rounding) * variance
         S, w = best_terms(problem, most, largest)
-        left = problem.left(S, w)
+        left = problem.residual_variance(S, w)
         # all candidates together leave more: tol then counts beyond that
         if tol and left > largest:
             S, w = best_terms(problem, most, left + largest)
-            left = problem.left(S, w)
+            left = problem.residual_variance(S, w)
         S, w = np.sort(S), w[:, np.argsort(S)]
         return S, w / r[S], w @ m[S], left
 
@@ -390,7 +390,7 @@ def made_readable(
     if spare is not None and most < len(features) and _may_be_boxes_on_grid(features, most):
         spare, f = None, rows.vectors.fetch(f)
         candidates = nearest_boxes(rows, features, f, h, most, tol, max_order)
-        candidates = between_rows(candidates.staged(None), every_row).staged(features.stage)
+        candidates = between_rows(candidates.encoded(None), every_row).encoded(features.encoder)
     elif max_order is not None:
         candidates = of_few_inputs(rows, features, h, max_order)
         if len(candidates) == 0:
@@ -429,7 +429,7 @@ class LeastSquares:
     nonnegative: np.ndarray
     counts: np.ndarray | float = 1.0
 
-    def left(self, S: np.ndarray, w: np.ndarray) -> float:
+    def residual_variance(self, S: np.ndarray, w: np.ndarray) -> float:
         """Return the mean square of f - Phi w', for the best coefficients w of terms S, (n_outputs,
         len(S))."""
         return self.variance - float((w * self.c[:, S]).sum())
@@ -449,11 +449,15 @@ def best_terms(problem: LeastSquares, most: int, largest: float) -> tuple[np.nda
         nonnegative = problem.nonnegative[S]
         if not nonnegative.any():
             return S, w
-        has_ended = len(S) == most or goal < ALL * problem.variance or problem.left(S, w) > goal
+        has_ended = (
+            len(S) == most
+            or goal < ALL * problem.variance
+            or problem.residual_variance(S, w) > goal
+        )
         w = np.stack(
             [nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative) for c_k in problem.c]
         )
-        if has_ended or problem.left(S, w) <= largest:
+        if has_ended or problem.residual_variance(S, w) <= largest:
             used = w.any(axis=0)
             return S[used], w[:, used]
         goal /= 2
@@ -593,7 +597,7 @@ def _with_mean_of(model, small, rows, weight):
 
 def _margins(model, rows):
     """Return f of the rows, an ndarray."""
-    f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef))
+    f = rows.vectors.fetch(rows.apply(model.features.encoded(None), model.coef))
     return f + np.expand_dims(model.intercept, -1)
 
 
@@ -645,7 +649,7 @@ def of_few_inputs(rows: Rows, features: FeatureSet, h: np.ndarray, max_order: in
         term = np.repeat(np.arange(len(block)), list(map(len, subsets)))
         stays = [np.isin(column[k], subset) for k, each in enumerate(subsets) for subset in each]
         blocks.append(block.take(term).with_inputs(np.array(stays), mean))
-    return FeatureSet(blocks, features.n_inputs, stage=features.stage)
+    return FeatureSet(blocks, features.n_inputs, encoder=features.encoder)
 
 
 def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: float) -> FeatureSet:
@@ -668,7 +672,7 @@ def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: f
         stays = np.empty(effect.shape, bool)
         np.put_along_axis(stays, ascending, below > share * below[:, -1:], axis=1)
         blocks.append(block.with_inputs(stays, mean))
-    return FeatureSet(blocks, features.n_inputs, features.order, features.stage)
+    return FeatureSet(blocks, features.n_inputs, features.order, features.encoder)
 
 
 def _may_be_boxes_on_grid(features, most):
@@ -688,7 +692,7 @@ def _columns_seen(features, block):
     """Return the column of X of each input of each feature, -1 where the feature does not depend on
     it."""
     inputs = block.own_inputs
-    column = inputs if features.stage is None else features.stage.column[inputs]
+    column = inputs if features.encoder is None else features.encoder.column[inputs]
     return np.where(block.is_used, column, -1)
 
 

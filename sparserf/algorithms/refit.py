@@ -257,13 +257,13 @@ def fitted_again(
     sign : that of the coefficient of each term; 0 for any
     """
     edited = with_best_intercept(edited, task)
-    features, terms = edited.features, edited.features.staged(None)
+    features, terms = edited.features, edited.features.encoded(None)
     free, frozen = np.flatnonzero(~is_frozen), np.flatnonzero(is_frozen)
-    rows = task.raw.staged(features.stage, is_asked_often=True)
+    rows = task.raw.encoded(features.encoder, is_asked_often=True)
     Fit = FitOfClasses if task.is_joint else FitOfTerms
     fit = Fit(rows, terms.take(free), task, sign[free], dtype=None)
     (w, b), (w_before, b_before) = fit.in_units(edited), fit.in_units(model)
-    f = task.raw.staged(model.features.stage).apply(model.features.staged(None), w_before)
+    f = task.raw.encoded(model.features.encoder).apply(model.features.encoded(None), w_before)
     losses_before, *slopes = fit.slopes_at(f, b_before)
 
     found = []

@@ -122,8 +122,8 @@ def _with_parameters(model, task, has_intercept):
 def _centered(model, task, has_intercept):
     """Return the model, whose f has the mean 0 over the rows or no intercept, and its decision
     values in the rows, offsets included."""
-    rows = task.raw.staged(model.features.stage)
-    f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)).astype(np.float64)
+    rows = task.raw.encoded(model.features.encoder)
+    f = rows.vectors.fetch(rows.apply(model.features.encoded(None), model.coef)).astype(np.float64)
     mean, size = (float(task.weight @ each) / len(f) for each in (f, np.abs(f)))
     b = -mean if has_intercept and abs(mean) > ROUNDING * size else 0.0
     z = f + b if task.offset is None else f + b + task.offset

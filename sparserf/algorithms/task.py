@@ -6,8 +6,8 @@ the user gives some. `Task.from_options` turns X, y, sample_weight, class_weight
 rows, the targets y_i, the weights s_i and the offsets of that sum, in this order: a table becomes
 numbers; sample weights are multiplied by those of classes; rows of weight zero are left out;
 weights are scaled to mean 1; y becomes one target for each output or class; offsets are subtracted
-from the targets, or kept; and, where the features need it, columns are encoded by a `ColumnStage`.
-`model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
+from the targets, or kept; and, where the features need it, columns are encoded by a
+`ColumnEncoder`. `model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
 
 Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing
 else knows of offsets. For other losses the task keeps them beside its loss and its targets, in
@@ -15,14 +15,15 @@ which events, classes and means are counted. Solvers get both in one, as an `Off
 targets, from `Task.problem`, `Task.loss_of` and `Task.target_of`.
 
 What happens to a NaN in dense X. With missing="raise" it is a ValueError, in the fit and in
-`predict`. With missing="learn", the default, `fit_stage` (columns/encodings.py) gives a column that
-has NaN in training rows one more encoding, which is 1 where the cell is missing: features may see
-it, so that the model learns what a missing cell means. The encodings of the cell as a number take a
-fixed value there, `ColumnStage.fill`. `ColumnStage.transform` does both wherever rows become
-features, in the fit and in `predict` alike. In a column without NaN in training rows, a NaN in
-`predict` is encoded as `fill` alone: a number at the centre, a category as a level that no training
-row has. Rows to predict may have NaN where the model has such a stage: where columns are in robust
-units, X was a table, or training rows had NaN. Otherwise a NaN in `predict` is a ValueError.
+`predict`. With missing="learn", the default, `fit_encoder` (columns/encodings.py) gives a column
+that has NaN in training rows one more encoding, which is 1 where the cell is missing: features may
+see it, so that the model learns what a missing cell means. The encodings of the cell as a number
+take a fixed value there, `ColumnEncoder.fill`. `ColumnEncoder.transform` does both wherever rows
+become features, in the fit and in `predict` alike. In a column without NaN in training rows, a NaN
+in `predict` is encoded as `fill` alone: a number at the centre, a category as a level that no
+training row has. Rows to predict may have NaN where the model has such an encoder: where columns
+are in robust units, X was a table, or training rows had NaN. Otherwise a NaN in `predict` is a
+ValueError.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ from .._base.progress import FitCallback
 from .._base.splits import check_groups
 from .._base.warnings import warn
 from ..columns.constraints import read_constraints
+from ..columns.encoder import ColumnEncoder
 from ..columns.encodings import (
-    fit_interval_stage,
-    fit_rank_stage,
-    fit_stage,
+    fit_encoder,
+    fit_interval_encoder,
+    fit_rank_encoder,
     target_encode,
 )
 from ..columns.frames import names_of_frame
 from ..columns.kinds import NUMBER, Encoding
-from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, warn_of_labels, weighted_by_class
 from ..columns.times import read_times
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
     from ..features.feature_set import Solution
     from ..model import Callback
     from ..rows import Rows
-    from ..solvers.effort import Effort
+    from ..solvers.budget import Budget
     from ..solvers.problem import Problem
 
 OfKind = TypeVar("OfKind", bound="Problem")
@@ -123,15 +124,15 @@ class Task:
         one target.
     groups : ndarray of shape (n_rows,) or None
         The number of the group of each row. Rows of a group are held out together.
-    stage : ColumnStage or None
+    encoder : ColumnEncoder or None
         The encodings of the columns; None for columns as they are.
     encoding_sets : tuple of ndarray
         For each way to see the columns (as they are, in ranks) the places of its encodings in the
-        stage. Empty where rows are CSR or columns need no stage.
+        encoder. Empty where rows are CSR or columns need no encoder.
     intervals : ndarray or None
         The places of the encodings in which rules look for intervals, where there are others, too.
     features : any
-        The `features` argument; a FeatureSet without its stage, which the task has.
+        The `features` argument; a FeatureSet without its encoder, which the task has.
     is_single : bool
         Whether encoded rows are in single precision, where they lose little by it
         (`Rows.in_single`).
@@ -153,7 +154,7 @@ class Task:
     index: np.ndarray
     offset: np.ndarray | None = None
     groups: np.ndarray | None = None
-    stage: ColumnStage | None = None
+    encoder: ColumnEncoder | None = None
     encoding_sets: tuple[np.ndarray, ...] = ()
     intervals: np.ndarray | None = None
     features: Any = None
@@ -193,17 +194,17 @@ class Task:
         given = first_rows(X)
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
         drawn = features if is_drawn else start
-        stage = None if drawn is None else drawn.stage
+        encoder = None if drawn is None else drawn.encoder
         if drawn is not None:
-            may_miss = may_miss and stage is not None and stage.may_miss
+            may_miss = may_miss and encoder is not None and encoder.may_miss
 
-        X, table = read_columns(X, given, columns.categorical, stage, is_drawn)
+        X, table = read_columns(X, given, columns.categorical, encoder, is_drawn)
         task = cls.from_arrays(
             X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss
         )
         task = replace(
             task,
-            features=features.staged(None) if is_drawn else features,
+            features=features.encoded(None) if is_drawn else features,
             limits=options.limits,
             is_held=columns.extrapolate == "constant",
         )
@@ -211,7 +212,7 @@ class Task:
             task._warn_of_limits()
         task = task._constrained(columns, given, table)
         if drawn is not None:
-            task = replace(task, stage=stage)
+            task = replace(task, encoder=encoder)
             name, checked = ("features", features) if start is None else ("start", start)
             if task.constraints is not None:
                 check_shapes(name, checked, task.input_constraints)
@@ -221,7 +222,7 @@ class Task:
         task = task._encoded(table, options.rng, is_scaled, has_ranks, has_intervals, may_miss)
         if not is_scaled and mixes_columns(features):
             task._warn_of_units(given, table)
-        if task.stage is None and not task.raw.in_memory:
+        if task.encoder is None and not task.raw.in_memory:
             # nothing has looked for a NaN in rows outside memory
             task = replace(task, raw=task.raw.without_missing())
         return task
@@ -372,11 +373,11 @@ class Task:
         return (
             None
             if self.constraints is None
-            else self.constraints.of_inputs(self.stage, self.raw.n_features_in)
+            else self.constraints.of_inputs(self.encoder, self.raw.n_features_in)
         )
 
     def _encoded(self, table, rng, is_scaled, has_ranks, has_intervals, may_miss):
-        """Return the task with a `ColumnStage`, or as it is where its columns need none.
+        """Return the task with a `ColumnEncoder`, or as it is where its columns need none.
 
         table : the reader of X, or None
         """
@@ -393,11 +394,11 @@ class Task:
             has_means = not (asks_intervals or has_intervals)
             raw, table, means = self._coded(table, rng, has_means=has_means)
         if asks_intervals:
-            stage = fit_interval_stage(
+            encoder = fit_interval_encoder(
                 raw, self.weight, rng, table=table, constraints=self.constraints
             )
-            return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss))
-        stage = fit_stage(
+            return replace(self, raw=raw, encoder=replace(encoder, may_miss=may_miss))
+        encoder = fit_encoder(
             raw,
             self.weight,
             rng,
@@ -407,22 +408,22 @@ class Task:
             constraints=self.constraints,
         )
         own = raw, self.weight, rng
-        ways, intervals = (np.arange(len(stage)),), None
+        ways, intervals = (np.arange(len(encoder)),), None
         # what is looked for beside has no time where it is over
         if has_ranks and is_scaled and time_left() > 0:
-            ranks, numbers = fit_rank_stage(*own, stage, self.constraints)
+            ranks, numbers = fit_rank_encoder(*own, encoder, self.constraints)
             if len(numbers):
                 in_ranks = ways[0].copy()
-                in_ranks[numbers] = len(stage) + np.arange(len(numbers))
-                ways, stage = (*ways, in_ranks), stage.joined(ranks)
+                in_ranks[numbers] = len(encoder) + np.arange(len(numbers))
+                ways, encoder = (*ways, in_ranks), encoder.joined(ranks)
         if has_intervals and time_left() > 0:
-            more = fit_interval_stage(*own, table=table, constraints=self.constraints)
-            intervals = len(stage) + np.arange(len(more))
-            stage = stage.joined(more)
+            more = fit_interval_encoder(*own, table=table, constraints=self.constraints)
+            intervals = len(encoder) + np.arange(len(more))
+            encoder = encoder.joined(more)
         return replace(
             self,
             raw=raw,
-            stage=replace(stage, may_miss=may_miss),
+            encoder=replace(encoder, may_miss=may_miss),
             encoding_sets=() if intervals is None else ways,
             intervals=intervals,
         )
@@ -504,21 +505,21 @@ class Task:
         return [replace(self, targets=[y], centers=[center]) for y, center in pairs]
 
     def with_encodings(self, encodings: np.ndarray | None) -> Task:
-        """Return the task with some of the encodings of its stage alone, given by their places;
+        """Return the task with some of the encodings of its encoder alone, given by their places;
         None: with all of them."""
-        return self if encodings is None else replace(self, stage=self.stage.take(encodings))
+        return self if encodings is None else replace(self, encoder=self.encoder.take(encodings))
 
     @cached_property
     def rows(self) -> Rows:
         """The rows with their columns encoded."""
-        rows = self.raw.staged(self.stage, is_asked_often=True)
+        rows = self.raw.encoded(self.encoder, is_asked_often=True)
         return (rows.in_single() if self.is_single else None) or rows
 
     @property
     def copies(self) -> np.ndarray | None:
         """The number of each row and its copies (`copies_of`), of rows in memory; None where there
         are none."""
-        return self.copies_of(None if self.stage is None else self.stage.table)
+        return self.copies_of(None if self.encoder is None else self.encoder.table)
 
     def copies_of(self, table: Table | None) -> np.ndarray | None:
         """Return the same for rows of a table."""
@@ -542,8 +543,8 @@ class Task:
     @property
     def inputs_held(self) -> np.ndarray:
         """The same of the encodings."""
-        columns, stage = self.columns_held, self.stage
-        return columns if stage is None else columns[stage.column] & stage.rises
+        columns, encoder = self.columns_held, self.encoder
+        return columns if encoder is None else columns[encoder.column] & encoder.rises
 
     @property
     def is_joint(self) -> bool:
@@ -661,20 +662,20 @@ def read_columns(
     X: MatrixLike,
     first: MatrixLike,
     categorical: Categorical,
-    stage: ColumnStage | None,
+    encoder: ColumnEncoder | None,
     is_drawn: bool,
 ) -> tuple[MatrixLike, Table | None]:
     """Return X, as numbers where it is a table, and the table that reads it, or None.
 
     first : X, or its first rows where it comes in chunks
-    stage : the stage of the features, if they are given and have one
+    encoder : the encoder of the features, if they are given and have one
     is_drawn : whether the features are a FeatureSet
     """
-    if stage is not None:
+    if encoder is not None:
         if categorical is not None:
             what = "features is a FeatureSet" if is_drawn else "start is a model"
             raise ValueError(f"categorical must be None where {what}, which knows its columns")
-        return read_table(X, stage, None), stage.table
+        return read_table(X, encoder, None), encoder.table
     if categorical is None and not is_table(first):
         return X, None
     X, table = learn_table(X, categorical)
@@ -845,7 +846,7 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     info = infos[0] if len(fits) == 1 else _combined(infos, len(index))
     b = b + np.reshape(np.stack(task.centers), np.shape(b))
     b = b if np.ndim(b) else float(b)
-    loss, features = task.loss, features.staged(task.stage)
+    loss, features = task.loss, features.encoded(task.encoder)
     model = SparseModel(
         w,
         b,
@@ -880,13 +881,13 @@ def with_ties(model: SparseModel) -> SparseModel:
     return replace(model, intercept=tied)
 
 
-def model_in_time(fits: Sequence[Fit], task: Task, effort: Effort) -> SparseModel:
+def model_in_time(fits: Sequence[Fit], task: Task, budget: Budget) -> SparseModel:
     """Return the model of these fits, with its ranges.
 
     `info` says what was cut; a fit that was has not converged.
     """
-    model = with_ranges(model_of(fits, task, certified=not effort.is_late), task)
-    cut, info = dict(effort.cuts), model.info
+    model = with_ranges(model_of(fits, task, certified=not budget.is_late), task)
+    cut, info = dict(budget.cuts), model.info
     converged = info.converged and not {"fits", "rounds"} & set(cut)
     return replace(model, info=replace(info, cut=cut, converged=converged))
 
@@ -900,7 +901,7 @@ def with_ranges(model: SparseModel, task: Task) -> SparseModel:
     """
     low, high = task.raw.extremes
     there = low <= high  # not of a column of NaN alone
-    table = None if task.stage is None else task.stage.table
+    table = None if task.encoder is None else task.encoder.table
     if table is not None:
         there &= [levels is None for levels in table.levels]
     is_few = there.copy()
@@ -919,19 +920,19 @@ def _held(features, ranges, task):
     """
     if not task.is_held:
         return features
-    stage = features.stage
-    if stage is None:
+    encoder = features.encoder
+    if encoder is None:
         numbers = [Encoding(j, NUMBER) for j in range(features.n_inputs)]
-        stage = ColumnStage.from_encodings(numbers, len(numbers), may_miss=False)
+        encoder = ColumnEncoder.from_encodings(numbers, len(numbers), may_miss=False)
     ends = np.tile([-np.inf, np.inf], (features.n_features_in, 1))
     ends[ranges.column] = ranges.ends
     if task.raw.is_sparse:
         ends = np.stack([np.minimum(ends[:, 0], 0.0), np.maximum(ends[:, 1], 0.0)], axis=1)
     ends[~task.columns_held] = [-np.inf, np.inf]
-    ends = ends[stage.column]
+    ends = ends[encoder.column]
     ends[~features.inputs_that_matter_beyond] = [-np.inf, np.inf]
-    held = stage.held(ends)
-    return features if held is stage else features.staged(held)
+    held = encoder.held(ends)
+    return features if held is encoder else features.encoded(held)
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:

@@ -47,7 +47,7 @@ def hessian_diag(model: Expansion, X: MatrixLike, workers: int, output: object) 
 def _map_derivatives(model, X, workers, output, second):
     model = model if output is None else of_output(model, output)
     features = model.features
-    rows = read_rows(X, features.stage, workers, n_features=features.n_features_in)
+    rows = read_rows(X, features.encoder, workers, n_features=features.n_features_in)
     return rows.to_namespace_of_X(rows.map(Derivatives(model, second), axis=0))
 
 
@@ -60,11 +60,13 @@ class Derivatives:
 
     def __init__(self, model: Expansion, second: bool):
         features = model.features
-        stage = None if features.stage is None or features.stage.is_identity else features.stage
-        seen = np.arange(features.n_inputs) if stage is None else smooth_encodings(stage)
-        column = seen if stage is None else stage.column[seen]
-        self._model, self._second, self._stage = model, second, stage
-        self._smooth = None if stage is None else stage.take(seen)
+        encoder = (
+            None if features.encoder is None or features.encoder.is_identity else features.encoder
+        )
+        seen = np.arange(features.n_inputs) if encoder is None else smooth_encodings(encoder)
+        column = seen if encoder is None else encoder.column[seen]
+        self._model, self._second, self._encoder = model, second, encoder
+        self._smooth = None if encoder is None else encoder.take(seen)
         self._pairs = _pairs_of_one_column(column) if second else None
         self._layers = _layers(column, model.n_features_in)
         self._pair_layers = _layers(column[self._pairs[0]], model.n_features_in) if second else None
@@ -84,7 +86,7 @@ class Derivatives:
     def __call__(self, block: Block) -> Array:
         """Return the derivatives at a block of rows, (n_rows, n_columns) or (n_rows, n_outputs,
         n_columns)."""
-        return block.map_parts(self._of_rows, self._stage, self._size)
+        return block.map_parts(self._of_rows, self._encoder, self._size)
 
     def _of_rows(self, X, block):
         """Return the derivatives at some rows X; block : their encodings."""
@@ -121,7 +123,7 @@ class Derivatives:
 
     def _is_cut(self, block, xp, put):
         """Return where f is beyond the limits of the model: (n_rows, n_outputs, 1)."""
-        f = block.apply(self._model.features.staged(None), np.atleast_2d(self._model.coef))
+        f = block.apply(self._model.features.encoded(None), np.atleast_2d(self._model.coef))
         f = f + put(np.atleast_1d(np.asarray(self._model.intercept, np.float64)))[:, None]
         low, high = self._model.limits
         return xp.permute_dims((f < low) | (f > high), (1, 0))[:, :, None]

@@ -18,15 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Array
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
 
 
-def smooth_encodings(stage: ColumnStage) -> np.ndarray:
+def smooth_encodings(encoder: ColumnEncoder) -> np.ndarray:
     """Return the indices of the encodings that are no steps: those of numbers and times whose unit
     is not 0."""
-    levels = None if stage.table is None else stage.table.levels
-    of_number = np.array([levels is None or levels[j] is None for j in stage.column.tolist()], bool)
-    return np.flatnonzero(stage.is_continuous & (stage.unit > 0) & of_number)
+    levels = None if encoder.table is None else encoder.table.levels
+    of_number = np.array(
+        [levels is None or levels[j] is None for j in encoder.column.tolist()], bool
+    )
+    return np.flatnonzero(encoder.is_continuous & (encoder.unit > 0) & of_number)
 
 
 def putter(X: Array) -> Callable[[Array], Array]:
@@ -37,31 +39,34 @@ def putter(X: Array) -> Callable[[Array], Array]:
     return lambda a: as_like(a, X) if isinstance(a, np.ndarray) else a
 
 
-def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
+def slopes(encoder: ColumnEncoder, X: Array) -> tuple[Array, Array]:
     """Return the first and second derivatives of encodings by their columns, at rows of X.
 
-    stage : the stage of encodings that are no steps
+    encoder : the encoder of encodings that are no steps
 
     Returns two float64 arrays (n_rows, n_encodings), or (1, n_encodings) where all rows have the
     same derivatives.
     """
     if not (
-        stage.kind.any() or len(stage.knots) or np.isfinite(stage.reach).any() or stage.may_miss
+        encoder.kind.any()
+        or len(encoder.knots)
+        or np.isfinite(encoder.reach).any()
+        or encoder.may_miss
     ):
-        return (1 / stage.unit)[None], np.zeros((1, len(stage)))
+        return (1 / encoder.unit)[None], np.zeros((1, len(encoder)))
     X = X.toarray() if is_sparse(X) else X
     xp, put = namespace(X), putter(X)
-    power, center, factor, reach = map(put, stage.arithmetic)
-    x = xp.astype(xp.take(X, put(stage.column.astype(np.int64)), axis=1), power.dtype)
+    power, center, factor, reach = map(put, encoder.arithmetic)
+    x = xp.astype(xp.take(X, put(encoder.column.astype(np.int64)), axis=1), power.dtype)
     is_missing, one = xp.isnan(x), xp.ones_like(x)
     x = xp.where(is_missing, xp.zeros_like(x), x)
     first = xp.where(is_missing, xp.zeros_like(x), one * (power * factor)[None, :])
     r = x
-    if len(stage.knots):
-        r, slope = _between_knots(stage, x, xp, put)
+    if len(encoder.knots):
+        r, slope = _between_knots(encoder, x, xp, put)
         first = first * slope
-    level, scale, bent = put(stage.level)[None, :], (power * factor)[None, :], xp.zeros_like(x)
-    kinds = [(kind, put(is_it)[None, :]) for kind, is_it in stage.kinds]
+    level, scale, bent = put(encoder.level)[None, :], (power * factor)[None, :], xp.zeros_like(x)
+    kinds = [(kind, put(is_it)[None, :]) for kind, is_it in encoder.kinds]
     for kind, is_it in kinds:
         if not kind.is_number:
             there, (rise, bend) = is_it & ~is_missing, kind.derivatives(x, level, xp)
@@ -78,16 +83,16 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
     return first * slope, curve * first * first + slope * bent
 
 
-def _between_knots(stage, x, xp, put):
+def _between_knots(encoder, x, xp, put):
     """Return the raw values of encodings that are linear between knots, and their slopes on the
     right, by x."""
     raw, slope = (
-        [x[:, v] for v in range(len(stage))],
-        [xp.ones_like(x[:, v]) for v in range(len(stage))],
+        [x[:, v] for v in range(len(encoder))],
+        [xp.ones_like(x[:, v]) for v in range(len(encoder))],
     )
-    for v in np.flatnonzero(np.diff(stage.first_knot)).tolist():
-        own = slice(stage.first_knot[v], stage.first_knot[v + 1])
-        knots, scores = stage.knots[own], stage.scores[own]
+    for v in np.flatnonzero(np.diff(encoder.first_knot)).tolist():
+        own = slice(encoder.first_knot[v], encoder.first_knot[v + 1])
+        knots, scores = encoder.knots[own], encoder.scores[own]
         rise = np.concatenate([[0.0], np.diff(scores) / np.diff(knots), [0.0]])
         start, value = np.concatenate([knots[:1], knots]), np.concatenate([scores[:1], scores])
         place = xp.searchsorted(put(knots.copy()), x[:, v], side="right")

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..expansion.box import check_known, read_box
 from ..expansion.outputs import of_output
-from ..expansion.terms import stage_of, terms_of
+from ..expansion.terms import encoder_of, terms_of
 from ..features import Pieces, nodes
 from ..rows import as_rows
 from .encodings import slopes, smooth_encodings
@@ -90,23 +90,23 @@ def _means(model, box, terms, finer):
 def _columns(model, box, terms, finer):
     """Return {column: its `Pieces`} of all columns that terms see; None for a column of too
     many."""
-    stage = stage_of(model.features)
-    speed = np.zeros(len(stage))  # the fastest that a term changes with an encoding
+    encoder = encoder_of(model.features)
+    speed = np.zeros(len(encoder))  # the fastest that a term changes with an encoding
     for term in terms:
         speed[term.encodings] = np.maximum(speed[term.encodings], term.speeds)
     used = {v for term in terms for v in term.encodings.tolist()}
     by_column = {}
     for v in sorted(used):
-        by_column.setdefault(int(stage.column[v]), []).append(v)
-    return {j: _pieces(stage, j, np.array(v), box, speed[v], finer) for j, v in by_column.items()}
+        by_column.setdefault(int(encoder.column[v]), []).append(v)
+    return {j: _pieces(encoder, j, np.array(v), box, speed[v], finer) for j, v in by_column.items()}
 
 
-def _pieces(stage, j, encodings, box, speed, finer):
+def _pieces(encoder, j, encodings, box, speed, finer):
     """Return the `Pieces` of one column; None where an angle turns too often."""
-    own = stage.take(encodings)
+    own = encoder.take(encodings)
 
     def encode(cells):
-        X = np.zeros((len(cells), stage.n_columns))
+        X = np.zeros((len(cells), encoder.n_columns))
         X[:, j] = cells
         return X, own.transform(X)
 
@@ -138,19 +138,19 @@ def _pieces(stage, j, encodings, box, speed, finer):
     )
 
 
-def _cuts(stage, low, high):
+def _cuts(encoder, low, high):
     """Return low, high, and where between them encodings of a column have knots, or begin to be
     curved, or curve otherwise."""
-    inside = [stage.encoding(v).cuts(low, high) for v in smooth_encodings(stage).tolist()]
+    inside = [encoder.encoding(v).cuts(low, high) for v in smooth_encodings(encoder).tolist()]
     cuts = np.unique(np.concatenate([np.array([low, high]), *inside]))
     return cuts[(cuts >= low) & (cuts <= high)]
 
 
-def _is_curved(stage, U):
+def _is_curved(encoder, U):
     """Return which encodings U in the middle of pieces are curved there: beyond the reach, or of a
     kind that is."""
-    is_smooth = np.isin(np.arange(len(stage)), smooth_encodings(stage))
-    return is_smooth & (stage.is_curved | (np.abs(U) > stage.reach))
+    is_smooth = np.isin(np.arange(len(encoder)), smooth_encodings(encoder))
+    return is_smooth & (encoder.is_curved | (np.abs(U) > encoder.reach))
 
 
 def _inside(low, high):
@@ -189,7 +189,7 @@ def _values(model, X, positions):
     features, coef = model.features, np.atleast_2d(model.coef)
     if positions is not None:
         features, coef = features.take(positions), coef[:, positions]
-    f = as_rows(X, may_miss=True).staged(features.stage).apply(features, coef)
+    f = as_rows(X, may_miss=True).encoded(features.encoder).apply(features, coef)
     if positions is not None:
         return f
     f = f + np.atleast_1d(model.intercept)[:, None]

@@ -95,7 +95,7 @@ class Clock(NamedTuple):
         return float(moments.days[0])
 
 
-class Moments(NamedTuple):
+class Times(NamedTuple):
     """The cells of a column of times.
 
     days : ndarray of float64, NaN where missing
@@ -163,7 +163,7 @@ def what_of(kind: type) -> str | None:
     return TIMES if issubclass(kind, dt.time) else None
 
 
-def of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Moments:
+def of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Times:
     """Return the moments of an array of the dtype datetime64 or timedelta64.
 
     The same moment in another unit is the same number, bit for bit.
@@ -173,7 +173,7 @@ def of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Moment
     unit, _ = np.datetime_data(stamps.dtype)
     missing = np.isnat(stamps)
     if unit == "generic":
-        return Moments(np.full(len(stamps), np.nan), clock)
+        return Times(np.full(len(stamps), np.nan), clock)
     if code == "m" and unit in "YM" and not missing.all():
         raise TypeError(
             f"{where} holds durations in months or years, which have no length: make them days"
@@ -181,10 +181,10 @@ def of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Moment
     coarse, fine = unit in ("Y", "M", "W"), unit in ("ps", "fs", "as")
     unit = "D" if coarse else "ns" if fine else unit
     whole, rest = np.divmod(stamps.astype(f"{code}8[{unit}]").view(np.int64), PER_DAY[unit])
-    return Moments(np.where(missing, np.nan, whole + rest / PER_DAY[unit]), clock)
+    return Times(np.where(missing, np.nan, whole + rest / PER_DAY[unit]), clock)
 
 
-def of_cells(where: str, cells: list[Any], zone: str | None = None) -> Moments:
+def of_cells(where: str, cells: list[Any], zone: str | None = None) -> Times:
     """Return the moments of a list of dates, durations or times of day, None if missing.
 
     zone : the time zone in which dates with one are read; None: their own, which must be one
@@ -221,10 +221,10 @@ def of_cells(where: str, cells: list[Any], zone: str | None = None) -> Moments:
             )
         cells, own = [None if cell is None else cell.astimezone(there) for cell in cells], zone
     stamps = np.array([_stamp(cell) for cell in cells], f"{'M' if kind == DATES else 'm'}8[us]")
-    return Moments(of_stamps(where, stamps, own).days, Clock(kind, own))
+    return Times(of_stamps(where, stamps, own).days, Clock(kind, own))
 
 
-def of_series(where: str, series: Any, zone: str | None = None) -> Moments | None:
+def of_series(where: str, series: Any, zone: str | None = None) -> Times | None:
     """Return the moments of a Series of narwhals, or None if its dtype is none of times.
 
     zone : as in `of_cells`
@@ -251,9 +251,7 @@ def of_series(where: str, series: Any, zone: str | None = None) -> Moments | Non
             return of_stamps(where, cells)
         listed = [cell if what_of(type(cell)) and cell == cell else None for cell in cells.tolist()]
         if all(cell is None for cell in listed):
-            return Moments(
-                np.full(len(listed), np.nan), Clock(DATES if dtype == nw.Date else TIMES)
-            )
+            return Times(np.full(len(listed), np.nan), Clock(DATES if dtype == nw.Date else TIMES))
         return of_cells(where, listed)
     native = series.to_native()
     if type(getattr(native, "dtype", None)).__name__ == "PeriodDtype":

@@ -28,7 +28,7 @@ from .places import find_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .stage import ColumnStage
+    from .encoder import ColumnEncoder
 
 # The arguments of fits: a sign for each column that is bound, by name or index, or for all columns;
 # of a category also its levels in ascending order. And groups of columns.
@@ -112,9 +112,10 @@ class Constraints:
         place = {level: k for k, level in enumerate(self.orders[j])}
         return np.argsort(np.argsort([place[level] for level in levels])).astype(np.float64)
 
-    def of_inputs(self, stage: ColumnStage | None, n_columns: int) -> InputConstraints:
-        """Return the constraints of the encodings of a stage; None: of the columns themselves."""
-        if stage is None:
+    def of_inputs(self, encoder: ColumnEncoder | None, n_columns: int) -> InputConstraints:
+        """Return the constraints of the encodings of an encoder; None: of the columns
+        themselves."""
+        if encoder is None:
             return InputConstraints(
                 self.sign,
                 self.curvature,
@@ -122,34 +123,34 @@ class Constraints:
                 self.groups,
                 np.arange(n_columns),
             )
-        column, is_there = stage.column, stage.kind == MISSING
+        column, is_there = encoder.column, encoder.kind == MISSING
         sign, curvature = (
             np.where(is_there, 0, each[column]) for each in (self.sign, self.curvature)
         )
-        barred = (sign != 0) & ~self._rises(stage) | (curvature != 0) & ~_is_affine(stage)
+        barred = (sign != 0) & ~self._rises(encoder) | (curvature != 0) & ~_is_affine(encoder)
         groups = None if self.groups is None else self.groups[:, column]
         return InputConstraints(
             np.where(barred, 0, sign), np.where(barred, 0, curvature), barred, groups, column
         )
 
-    def _rises(self, stage: ColumnStage) -> np.ndarray:
+    def _rises(self, encoder: ColumnEncoder) -> np.ndarray:
         """Return a mask of the encodings that never fall where their column rises."""
-        rises = stage.rises.copy()
+        rises = encoder.rises.copy()
         for v in np.flatnonzero(rises):
-            j = int(stage.column[v])
+            j = int(encoder.column[v])
             if j in self.orders:
-                X = np.zeros((len(stage.table.levels[j]), stage.n_columns))
-                X[:, j] = np.argsort(self.ranks(j, stage.table.levels[j]))
-                scores = stage.take(np.array([v])).transform(X)[:, 0]
+                X = np.zeros((len(encoder.table.levels[j]), encoder.n_columns))
+                X[:, j] = np.argsort(self.ranks(j, encoder.table.levels[j]))
+                scores = encoder.take(np.array([v])).transform(X)[:, 0]
             else:
-                scores = stage.scores[stage.first_knot[v] : stage.first_knot[v + 1]]
+                scores = encoder.scores[encoder.first_knot[v] : encoder.first_knot[v + 1]]
             rises[v] = bool((np.diff(scores) >= 0).all())
         return rises
 
 
-def _is_affine(stage):
+def _is_affine(encoder):
     """Return a mask of the encodings that are the number itself in some unit."""
-    return (stage.kind == NUMBER) & (np.diff(stage.first_knot) == 0) & np.isinf(stage.reach)
+    return (encoder.kind == NUMBER) & (np.diff(encoder.first_knot) == 0) & np.isinf(encoder.reach)
 
 
 # ---------------------------------------------------------------- the arguments

@@ -1,6 +1,6 @@
 """The choice of encodings for the columns of a training table, with their centres and units.
 
-It is made from a sample of the rows, and gives a `ColumnStage`: robust centres and units
+It is made from a sample of the rows, and gives a `ColumnEncoder`: robust centres and units
 (`robust_units`), ranks, the frequent levels of categories, and for categories of many levels the
 mean of the target (`target_encode`).
 """
@@ -17,8 +17,8 @@ from .._base.deadline import fewer_in_time
 from .._base.random import is_uniform, sample_rows
 from .._base.splits import stratified_folds
 from .clocks import DATES, DURATIONS
+from .encoder import BEYOND_NUMBERS, LARGEST_NUMBER, ColumnEncoder
 from .kinds import DAY, KINDS, LEVEL, MISSING, NUMBER, WEEK, YEAR, Encoding
-from .stage import BEYOND_NUMBERS, LARGEST_NUMBER, ColumnStage
 from .table import UNKNOWN, label
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ N_FOLDS = 5
 
 
 class NumericRows(Protocol):
-    """The rows from which `fit_stage` chooses encodings: their shape, samples, and spreads."""
+    """The rows from which `fit_encoder` chooses encodings: their shape, samples, and spreads."""
 
     @property
     def n_rows(self) -> int:
@@ -63,7 +63,7 @@ class NumericRows(Protocol):
         ...
 
 
-def fit_stage(
+def fit_encoder(
     rows: NumericRows,
     weight: np.ndarray,
     rng: np.random.Generator,
@@ -72,7 +72,7 @@ def fit_stage(
     means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None,
     is_scaled: bool = True,
     constraints: Constraints | None = None,
-) -> ColumnStage:
+) -> ColumnEncoder:
     """Choose the encodings of dense rows, with centres and units, from all rows or a sample.
 
     Parameters
@@ -98,7 +98,7 @@ def fit_stage(
     )
     is_straight = np.zeros(X.shape[1], bool) if constraints is None else constraints.curvature != 0
 
-    unscaled = ColumnStage.from_encodings(plain, X.shape[1], table)
+    unscaled = ColumnEncoder.from_encodings(plain, X.shape[1], table)
     center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
     is_time = np.isin(unscaled.column, [] if table is None else list(table.clocks)) & (
         unscaled.kind == NUMBER
@@ -114,19 +114,19 @@ def fit_stage(
     return _with_missing_levels(in_own_units, X)
 
 
-def fit_rank_stage(
+def fit_rank_encoder(
     rows: NumericRows,
     weight: np.ndarray,
     rng: np.random.Generator,
-    plain: ColumnStage,
+    plain: ColumnEncoder,
     constraints: Constraints | None = None,
-) -> tuple[ColumnStage, np.ndarray]:
+) -> tuple[ColumnEncoder, np.ndarray]:
     """Encode the numbers of dense rows by their ranks, but for columns in which the model must be
     convex or concave, and those of fewer than 3 different numbers, which would differ in units
     alone.
 
-    Arguments as in `fit_stage`, whose result is `plain`. Return (the ranks, the place in `plain` of
-    the number that each is of); of more than MOST_RANKED columns there are none.
+    Arguments as in `fit_encoder`, whose result is `plain`. Return (the ranks, the place in `plain`
+    of the number that each is of); of more than MOST_RANKED columns there are none.
     """
     X, sample_weight = _sample(rows, weight, rng)
     is_number = (plain.kind == NUMBER) & (np.diff(plain.first_knot) == 0)
@@ -141,7 +141,7 @@ def fit_rank_stage(
         Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight))
         for j in plain.column[numbers].tolist()
     ]
-    unscaled = ColumnStage.from_encodings(ranks, X.shape[1], plain.table)
+    unscaled = ColumnEncoder.from_encodings(ranks, X.shape[1], plain.table)
     center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
     return (
         replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range),
@@ -149,14 +149,14 @@ def fit_rank_stage(
     )
 
 
-def fit_interval_stage(
+def fit_interval_encoder(
     rows: NumericRows,
     weight: np.ndarray,
     rng: np.random.Generator,
     *,
     table: Table | None = None,
     constraints: Constraints | None = None,
-) -> ColumnStage:
+) -> ColumnEncoder:
     """Encode the columns of dense rows for features that ask in which interval a column lies.
 
     Numbers are as they are. The levels of a category are numbered by how frequent they are, the
@@ -165,7 +165,7 @@ def fit_interval_stage(
     encodings, in which these cells lie below and above all numbers: an interval takes them in on
     either side, or leaves them out. In the cosines of angles they lie below. In another column a
     missing cell counts as a new level, or as the median.
-    Arguments as in `fit_stage`.
+    Arguments as in `fit_encoder`.
     """
     X, sample_weight = _sample(rows, weight, rng)
     knots = {} if constraints is None else _ordered_levels(X, sample_weight, table, constraints)
@@ -203,8 +203,8 @@ def fit_interval_stage(
                 for kind in _angles(X[:, j], sample_weight, table.clocks[j])
                 for part in (0, 1)
             ]
-    stage = ColumnStage.from_encodings(encodings, X.shape[1], table)
-    return replace(stage, fill=np.array([each.fill for each in encodings]))
+    encoder = ColumnEncoder.from_encodings(encodings, X.shape[1], table)
+    return replace(encoder, fill=np.array([each.fill for each in encodings]))
 
 
 def _sample(rows, weight, rng):
@@ -265,17 +265,17 @@ def _plain_encodings(X, weight, table, means, ordered):
     return encodings
 
 
-def _with_missing_levels(stage, X):
-    """Return the stage in which a missing cell of a category is as a new level, or none of its
+def _with_missing_levels(encoder, X):
+    """Return the encoder in which a missing cell of a category is as a new level, or none of its
     levels where rows miss some."""
-    levels = np.flatnonzero((stage.kind == LEVEL) & (np.diff(stage.first_knot) > 0))
-    new, fill = stage.scores[stage.first_knot[levels]], stage.fill.copy()
-    raw = np.where(np.isnan(X).any(axis=0)[stage.column[levels]], 0.0, new)
-    unit = stage.unit[levels]
+    levels = np.flatnonzero((encoder.kind == LEVEL) & (np.diff(encoder.first_knot) > 0))
+    new, fill = encoder.scores[encoder.first_knot[levels]], encoder.fill.copy()
+    raw = np.where(np.isnan(X).any(axis=0)[encoder.column[levels]], 0.0, new)
+    unit = encoder.unit[levels]
     fill[levels] = np.divide(
-        raw - stage.center[levels], unit, out=np.zeros(len(levels)), where=unit > 0
+        raw - encoder.center[levels], unit, out=np.zeros(len(levels)), where=unit > 0
     )
-    return replace(stage, fill=fill)
+    return replace(encoder, fill=fill)
 
 
 def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, int]:
@@ -347,7 +347,7 @@ def normal_scores() -> np.ndarray:
 
 
 def _units(unscaled, X, sample_weight, rows, weight):
-    """Return (center, unit, reach, half range) of each encoding of a stage without units.
+    """Return (center, unit, reach, half range) of each encoding of an encoder without units.
 
     Angles keep their circle: both cosine and sine have the unit that they have where all angles are
     as frequent.
@@ -368,7 +368,7 @@ def _units(unscaled, X, sample_weight, rows, weight):
 
 
 def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return (center, unit, reach, half range) of each column, as for a `ColumnStage`.
+    """Return (center, unit, reach, half range) of each column, as for a `ColumnEncoder`.
 
     They hardly depend on a few outliers, and not on NaN nor on rows of weight zero. Time O(n_rows
     log n_rows) a column.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.checks import MISSING, check_unmasked, is_real_type, text_of
-from .clocks import Moments, of_cells, of_series, of_stamps, what_of
+from .clocks import Times, of_cells, of_series, of_stamps, what_of
 from .plain import plain_numbers
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None
     A list holds numbers or strings, and None for missing cells.
 
     Categories, and columns whose dtype does not determine the type of the cells, are lists; of
-    times the cells are `Moments`.
+    times the cells are `Times`.
 
     where : how errors name the column
     zone : the time zone in which dates with one are read; None: their own
@@ -272,8 +272,8 @@ def is_ordered(column: Any) -> bool:
 
 
 def kind_of(cells: Any) -> str | None:
-    """Return 'numbers' or 'strings', or what `Moments` are; None where all cells are missing."""
-    if isinstance(cells, Moments):
+    """Return 'numbers' or 'strings', or what `Times` are; None where all cells are missing."""
+    if isinstance(cells, Times):
         return None if np.isnan(cells.days).all() else str(cells.clock)
     if isinstance(cells, np.ndarray):
         return "numbers"
@@ -286,7 +286,7 @@ def numbers_of(where: str, cells: Any) -> np.ndarray:
 
     Raise a ValueError if one is infinite.
     """
-    if isinstance(cells, Moments):
+    if isinstance(cells, Times):
         return cells.days
     try:
         numbers = np.array(cells, np.float64) if isinstance(cells, list) else cells
@@ -367,7 +367,7 @@ def _arrow_dictionary(series):
 
 
 def _of_one_kind(where, cells, zone=None):
-    """Return the cells with None for missing ones, or `Moments`.
+    """Return the cells with None for missing ones, or `Times`.
 
     Raise a TypeError unless all are of one kind.
     """

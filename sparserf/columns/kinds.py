@@ -3,10 +3,10 @@
 An encoding makes of a cell x its raw value r, and of that u = (r - center) / unit, 0 where the unit
 is 0. Where |u| > reach it is reach (2 - reach / |u|) with the sign of u.
 
-A new kind is a class here, with its place in `KINDS`, which is its index in the arrays of a stage,
-and its number in `IN_FILES`. Kinds that the kernel lacks (`_core/moments.pyx`) are encoded by
-NumPy. What encodes, differentiates, integrates, bounds, or exports encodings asks these objects, or
-an `Encoding`, and knows no kind by its name.
+A new kind is a class here, with its place in `KINDS`, which is its index in the arrays of an
+encoder, and its number in `IN_FILES`. Kinds that the kernel lacks (`_core/moments.pyx`) are encoded
+by NumPy. What encodes, differentiates, integrates, bounds, or exports encodings asks these objects,
+or an `Encoding`, and knows no kind by its name.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 from .._base.expressions import (
     Expression,
     angle,
-    asked,
     between,
     cell,
-    filled,
-    reached,
+    flag,
+    impute,
+    saturate,
     table,
     units,
 )
@@ -170,7 +170,7 @@ class Missing(Kind, name="missing", question=" is missing"):
     def expression(
         self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]
     ) -> Expression:
-        return asked(cell(encoding.column), u[-1], u[0])
+        return flag(cell(encoding.column), u[-1], u[0])
 
 
 class Angle(Kind, is_continuous=True, is_curved=True):
@@ -206,7 +206,7 @@ class Angle(Kind, is_continuous=True, is_curved=True):
         )
 
 
-# All kinds: the place of each is its index in the arrays of a stage, and in the kernel.
+# All kinds: the place of each is its index in the arrays of an encoder, and in the kernel.
 KINDS = (
     Number(),
     Level(),
@@ -233,7 +233,7 @@ class Encoding:
         a level may have one knot, at -1, the code of levels that no training row has: its score is
         the value there.
     center, unit, reach, fill : float
-        As in `ColumnStage`.
+        As in `ColumnEncoder`.
     """
 
     column: int
@@ -271,7 +271,7 @@ class Encoding:
 
     def in_reach(self, u: Expression) -> Expression:
         """Return an expression, drawn in beyond the reach."""
-        return reached(u, self.reach) if self.may_reach else u
+        return saturate(u, self.reach) if self.may_reach else u
 
     def expression(
         self, levels: Sequence[Any] | None, u: Sequence[float], may_miss: bool
@@ -281,7 +281,7 @@ class Encoding:
         kind = self.of_kind
         written = kind.expression(self, levels, u)
         is_filled = may_miss and kind.is_continuous and levels is None
-        return filled(written, cell(self.column), self.fill) if is_filled else written
+        return impute(written, cell(self.column), self.fill) if is_filled else written
 
     def quarters(self, low: float, high: float) -> tuple[float, float, float]:
         """Return the quarters of a turn, from `level` on, between low and high.

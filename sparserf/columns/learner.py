@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .clocks import Moments
+from .clocks import Times
 from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, level_cells, listing
 from .places import find_columns
 from .table import (
@@ -58,7 +58,7 @@ class _Column:
         is_category = is_chosen or is_categorical(column)
         cells = cells_of(where, column, is_category, self.clock and self.clock.zone)
         kind = kind_of(cells)
-        if isinstance(cells, Moments):
+        if isinstance(cells, Times):
             check_not_chosen(where, cells.clock, is_chosen)
             self.clock = self.clock if kind is None and self.clock else cells.clock
             self.is_single = False

@@ -19,7 +19,7 @@ from .encodings import robust_units
 from .frames import columns_of_rows, is_frame, rows_of_frame
 
 if TYPE_CHECKING:
-    from .stage import ColumnStage
+    from .encoder import ColumnEncoder
 
 # How many rows count as near a row.
 N_NEAR = 30
@@ -55,18 +55,18 @@ def draw_sources(
 
 
 def with_made_rows(
-    X: np.ndarray, weight: np.ndarray, stage: ColumnStage | None, n_made: int, share: float
+    X: np.ndarray, weight: np.ndarray, encoder: ColumnEncoder | None, n_made: int, share: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return encoded rows with made ones below them, and the weights of all.
 
-    stage : the stage that encoded them: the encodings of a column are made from one cell; None:
+    encoder : the encoder that encoded them: the encodings of a column are made from one cell; None:
         each is a column
     share : the weight of all made rows, over that of the others
     """
     numbers, rng = np.zeros(X.shape[1], bool), np.random.default_rng(0)
     sources = draw_sources(X, numbers, weight, n_made, rng)
-    if stage is not None:
-        _, first, place = np.unique(stage.column, return_index=True, return_inverse=True)
+    if encoder is not None:
+        _, first, place = np.unique(encoder.column, return_index=True, return_inverse=True)
         sources = sources[:, first[place]]
     made = np.full(n_made, share * weight.sum() / n_made)
     return np.concatenate([X, take_cells(X, sources)]), np.concatenate([weight, made])

@@ -20,7 +20,7 @@ from .._base.checks import LARGEST_EXACT, warn_of_lost_integers
 from .._base.npz import integers, require
 from .._base.warnings import warn
 from .._core.checks import are_finite
-from .clocks import KINDS_OF_CLOCKS, Clock, Moments
+from .clocks import KINDS_OF_CLOCKS, Clock, Times
 from .frames import (
     Columns,
     cells_of,
@@ -382,7 +382,7 @@ def learn_column(
     """
     is_category = is_chosen or is_categorical(column)
     cells = cells_of(where, column, is_category)
-    if isinstance(cells, Moments):
+    if isinstance(cells, Times):
         check_not_chosen(where, cells.clock, is_chosen)
         return cells.days, None, cells.clock
     kind = kind_of(cells)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..columns.encoder import ColumnEncoder
 from ..columns.kinds import NUMBER, Encoding
-from ..columns.stage import ColumnStage
 from ..features import DefaultNames
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
 
 def columns_of_encodings(features: FeatureSet) -> np.ndarray:
     """Return the column of X from which each encoding is made."""
-    return np.arange(features.n_inputs) if features.stage is None else features.stage.column
+    return np.arange(features.n_inputs) if features.encoder is None else features.encoder.column
 
 
 def encoding_spreads(model: Expansion) -> np.ndarray:
@@ -61,11 +61,11 @@ def encoding_spreads(model: Expansion) -> np.ndarray:
     """
     features, ranges = model.features, model.ranges
     spread, is_number = np.ones(features.n_inputs), np.ones(features.n_inputs, bool)
-    stage = features.stage
-    if stage is not None:
-        as_it_is = (stage.center == 0) & (stage.unit == 1) & np.isinf(stage.reach)
-        is_number = as_it_is & (stage.kind == NUMBER)
-        is_number &= (np.diff(stage.first_knot) == 0) | np.isfinite(stage.ends[:, 0])
+    encoder = features.encoder
+    if encoder is not None:
+        as_it_is = (encoder.center == 0) & (encoder.unit == 1) & np.isinf(encoder.reach)
+        is_number = as_it_is & (encoder.kind == NUMBER)
+        is_number &= (np.diff(encoder.first_knot) == 0) | np.isfinite(encoder.ends[:, 0])
     place = np.full(features.n_features_in, -1)
     place[ranges.column] = np.arange(len(ranges.column))
     at = place[columns_of_encodings(features)]
@@ -75,13 +75,13 @@ def encoding_spreads(model: Expansion) -> np.ndarray:
     return spread
 
 
-def stage_of(features: FeatureSet) -> ColumnStage:
-    """Return the column stage of features; for those that have none, one that makes an encoding of
-    each column as it is."""
-    if features.stage is not None:
-        return features.stage
+def encoder_of(features: FeatureSet) -> ColumnEncoder:
+    """Return the column encoder of features; for those that have none, one that makes an encoding
+    of each column as it is."""
+    if features.encoder is not None:
+        return features.encoder
     n = features.n_inputs
-    return ColumnStage.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
+    return ColumnEncoder.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
 
 
 def column_names(model: Expansion) -> Sequence[str]:
@@ -92,8 +92,8 @@ def column_names(model: Expansion) -> Sequence[str]:
 def column_clocks(model: Expansion) -> Mapping[int, Clock]:
     """Return {column: its `Clock`} of the columns of X that are dates, durations or times of
     day."""
-    stage = model.features.stage
-    return {} if stage is None or stage.table is None else stage.table.clocks
+    encoder = model.features.encoder
+    return {} if encoder is None or encoder.table is None else encoder.table.clocks
 
 
 def column_values(model: Expansion) -> dict[int, np.ndarray]:
@@ -104,14 +104,16 @@ def column_values(model: Expansion) -> dict[int, np.ndarray]:
 
 def column_flags(model: Expansion) -> frozenset[int]:
     """Return the columns of X that hold booleans."""
-    stage = model.features.stage
-    return frozenset() if stage is None or stage.table is None else stage.table.flags
+    encoder = model.features.encoder
+    return frozenset() if encoder is None or encoder.table is None else encoder.table.flags
 
 
 def column_levels(model: Expansion) -> Sequence[Sequence[Any] | None]:
     """Return the levels of each column of X that is a category, and None for each column of
     numbers."""
-    stage = model.features.stage
+    encoder = model.features.encoder
     return (
-        [None] * model.n_features_in if stage is None or stage.table is None else stage.table.levels
+        [None] * model.n_features_in
+        if encoder is None or encoder.table is None
+        else encoder.table.levels
     )

@@ -12,7 +12,7 @@ import numpy as np
 from .._base.checks import is_sparse
 from .._base.random import draw_rows
 from ..columns.frames import is_frame, rows_of_frame
-from ..expansion.terms import stage_of, terms_of
+from ..expansion.terms import encoder_of, terms_of
 from ..rows import as_rows, read_rows
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def read_sample(
     """Return the rows of X as numbers, of more than `most` a sample, the indices of these rows in
     X, and the number of all. Of a frame no other rows are read."""
 
-    read = partial(read_rows, stage=model.features.stage, n_features=model.n_features_in)
+    read = partial(read_rows, encoder=model.features.encoder, n_features=model.n_features_in)
     rows = None if is_frame(X) else read(X)
     n_rows = len(X) if rows is None else rows.n_rows
     index = np.arange(n_rows)
@@ -85,8 +85,8 @@ class SeenTerms:
         terms = [term for term in terms_of(model.features) if len(term.columns)]
         encodings = [np.zeros(0, np.intp), *(term.encodings for term in terms)]
         seen = np.unique(np.concatenate(encodings))
-        self._stage = stage_of(model.features).take(seen)
-        self.columns, self._column = np.unique(self._stage.column, return_inverse=True)
+        self._encoder = encoder_of(model.features).take(seen)
+        self.columns, self._column = np.unique(self._encoder.column, return_inverse=True)
         self.terms = [
             replace(term, encodings=np.searchsorted(seen, term.encodings)) for term in terms
         ]
@@ -98,11 +98,11 @@ class SeenTerms:
     def encode(self, X: DenseOrCSR) -> np.ndarray:
         """Return the encodings of rows of numbers, (n_rows, n_encodings), each of them contiguous
         in memory."""
-        U = np.empty((X.shape[0], len(self._stage)), order="F")
+        U = np.empty((X.shape[0], len(self._encoder)), order="F")
         step = max(1, AT_ONCE // max(1, X.shape[1]))  # some encodings of CSR rows are dense
         for start in range(0, X.shape[0], step):
             part = slice(start, start + step)
-            U[part] = to_dense(self._stage.transform(X[part].astype(np.float64)))
+            U[part] = to_dense(self._encoder.transform(X[part].astype(np.float64)))
         return U
 
     def by_column(self, weights: np.ndarray, U: np.ndarray) -> np.ndarray:
@@ -132,5 +132,5 @@ def decision_values(model: Expansion, X: DenseOrCSR) -> np.ndarray:
 
 
 def encoded_rows(model: Expansion, X: DenseOrCSR) -> Rows:
-    """Return rows of numbers with their columns encoded by the column stage of the model."""
-    return as_rows(X, may_miss=True).staged(model.features.stage)
+    """Return rows of numbers with their columns encoded by the column encoder of the model."""
+    return as_rows(X, may_miss=True).encoded(model.features.encoder)

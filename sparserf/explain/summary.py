@@ -281,8 +281,8 @@ def _titles(model, which, names, X):
     features, coef = model.features.take(which), np.atleast_2d(model.coef)[:, which]
     titles, rules = [""] * len(which), {}
     for term in terms_of(features):  # in the order of blocks
-        condition = term.condition(names, features.stage)
-        titles[term.position] = term.title(names, MOST_NAMED, features.stage)
+        condition = term.condition(names, features.encoder)
+        titles[term.position] = term.title(names, MOST_NAMED, features.encoder)
         if condition:
             rules[term.position] = term
             added = f": {coef[0, term.position] * term.gain:+.4g}" if len(coef) == 1 else ""
@@ -290,8 +290,8 @@ def _titles(model, which, names, X):
     if X is not None and rules:
         counted = read_numbers(model, X, MOST_COUNTED, np.random.default_rng(0))
         rows, places = as_rows(counted, may_miss=True), np.array(list(rules))
-        sums = rows.staged(features.stage).correlate(
-            features.take(places).staged(None), np.full(rows.n_rows, 1 / rows.n_rows)
+        sums = rows.encoded(features.encoder).correlate(
+            features.take(places).encoded(None), np.full(rows.n_rows, 1 / rows.n_rows)
         )
         for k, total in zip(rules, sums.tolist(), strict=True):
             titles[k] += f" ({percent(total / rules[k].gain)} of rows)"

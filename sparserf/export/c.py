@@ -53,7 +53,7 @@ def to_c(model: Expansion, path: str | PathLike[str] | None = None, name: str = 
         raise ValueError(f"name must not be a word of C or of the file itself, got {name!r}")
     written = WrittenModel.from_model(model)
     model = written.model
-    n_inputs, n_outputs = len(written.stage), len(written.intercept)
+    n_inputs, n_outputs = len(written.encoder), len(written.intercept)
     groups = [part for group in written.groups for part in _without_zeros(group)]
     printer = CPrinter(written)
     see, terms = (
@@ -99,7 +99,7 @@ def _comment(written, name):
     model = written.model
     nan = (
         "NAN is a missing number, and infinite ones are"
-        if written.stage.may_miss
+        if written.encoder.may_miss
         else "NAN and infinite ones are"
     )
     then = (
@@ -123,7 +123,7 @@ def _comment(written, name):
 
 def _about_columns(model):
     """Yield a line for each column that has a name or is a category."""
-    table = model.features.stage and model.features.stage.table
+    table = model.features.encoder and model.features.encoder.table
     if table is None:
         return
     for j, levels in enumerate(table.levels):
@@ -225,7 +225,7 @@ def _string(label):
 
 def _encodings(written, printer):
     """Return the C function `see`, which makes the encodings of a row, with what it needs."""
-    columns, may_miss = written.columns, written.stage.may_miss
+    columns, may_miss = written.columns, written.encoder.may_miss
     is_each = np.array_equal(columns, np.arange(len(columns)))
     arrays, place = ("", "j") if is_each else (_array("int", "columns", columns), "columns[j]")
     if written.has_raw_inputs:
@@ -302,7 +302,7 @@ class CPrinter(Printer):
         r = r if power == 1 else f"{r} * {_number(power)}"
         return f"({r} {signed(-center, _number(abs(center)))}) * {_number(factor)}"
 
-    def reached(self, e: Expression) -> str:
+    def saturate(self, e: Expression) -> str:
         return f"reached({self(e.operands[0])}, {_number(e.reach)})"
 
     def looked_up(self, e: Expression) -> str:
@@ -315,7 +315,7 @@ class CPrinter(Printer):
         n_terms, inputs = len(group.block), group.block.inputs
         self._group, self._begins = (b, -(-n_terms // LANES)), ""
         expression = group.expression
-        over = expression.find("over")
+        over = expression.find("reduce")
         summand, n_vectors = self(over.operands[0]), self._group[1]
         steps = "".join(f"        {line}\n" for line in self._steps(expression))
         self._add_table("coef", group.coef.T)
@@ -338,14 +338,14 @@ class CPrinter(Printer):
     def _steps(self, e):
         """Return the statements that make z, the sum or product over inputs, the expression e of
         it."""
-        if e.operation == "over":
+        if e.operation == "reduce":
             return []
         operand, *others = e.operands
         if e.operation == "exp" and operand.operation == "negative":
             return [*self._steps(operand.operands[0]), "bumps(z);"]
         if e.operation in VECTORS:
             return [*self._steps(operand), VECTORS[e.operation]]
-        if e.operation == "add" and not any(each.find("over") for each in others):
+        if e.operation == "add" and not any(each.find("reduce") for each in others):
             parts = [
                 self(each) for each in others if each.operation != "parameter" or each.values.any()
             ]
@@ -355,7 +355,7 @@ class CPrinter(Printer):
             ]
         return [f"for (int k = 0; k < LANES; k++) z[k] = {self(e)};"]
 
-    def over(self, e: Expression) -> str:
+    def reduce(self, e: Expression) -> str:
         """Return the sum or product over inputs, which z holds."""
         return "z[k]"
 

@@ -216,8 +216,8 @@ class Classifier(ClassifierMixin, ModelEstimator):
 
 def has_category_columns(model: Expansion) -> bool:
     """Return whether a model was fitted to columns of categories."""
-    stage = model.features.stage
-    return stage is not None and stage.table is not None and not stage.table.is_numeric
+    encoder = model.features.encoder
+    return encoder is not None and encoder.table is not None and not encoder.table.is_numeric
 
 
 class Fitted:
@@ -264,8 +264,8 @@ class Fitted:
 
     @property
     def _may_miss(self):
-        stage = self.model.features.stage
-        return stage is not None and stage.may_miss
+        encoder = self.model.features.encoder
+        return encoder is not None and encoder.may_miss
 
     _has_categories = property(lambda self: has_category_columns(self.model))
 

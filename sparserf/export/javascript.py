@@ -188,7 +188,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
     body = [
         *["const columns = [", *(f"  {_column(written, j)}," for j in columns)],
         "];",
-        f"const mayMiss = {_literal(written.stage.may_miss)};",
+        f"const mayMiss = {_literal(written.encoder.may_miss)};",
         READ,
         "// The encodings of the numbers of a row.",
         *["function encode(x) {", "  const u = [];", *made, "  return u;", "}", *envelopes, ""],
@@ -316,7 +316,7 @@ class JavaScriptPrinter(Printer):
     def angle(self, e: Expression) -> str:
         return f"Math.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
-    def reached(self, e: Expression) -> str:
+    def saturate(self, e: Expression) -> str:
         return f"reached({self(e.operands[0])}, {self.literal(e.reach)})"
 
     def looked_up(self, e: Expression) -> str:

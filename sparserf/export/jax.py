@@ -123,7 +123,7 @@ class JaxPrinter(Printer):
         x = super().cell(e)
         return f"jnp.where(jnp.isnan({x}), 0.0, {x})" if self._may_miss else x
 
-    def filled(self, e: Expression) -> str:
+    def impute(self, e: Expression) -> str:
         u, x = e.operands
         self._may_miss = True
         known = self(u)
@@ -175,7 +175,7 @@ class JaxPrinter(Printer):
         self._define(f"{inputs} = jnp.array({e.inputs.tolist()})")
         return f"{u}[..., {inputs}]"
 
-    def over(self, e: Expression) -> str:
+    def reduce(self, e: Expression) -> str:
         """Return the sum or product over the inputs of each term: a product with a matrix, where it
         is one."""
         (summand,) = e.operands

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._base.checks import check_choice
-from .._base.expressions import is_matrix, made, over, parameter, sin, variable
+from .._base.expressions import is_matrix, made, parameter, reduce_inputs, sin, variable
 from .._base.files import new_file
 from .._base.warnings import warn
 from ..columns.frames import label, listing, numbers_of
@@ -95,7 +95,7 @@ def to_onnx(
 def _table_of_inputs(model):
     """Return the `Table` of a graph with an input for each column; None if one matrix X holds all
     columns."""
-    table = model.features.stage and model.features.stage.table
+    table = model.features.encoder and model.features.encoder.table
     if table is None or (
         table.names is None and not (table.clocks or any(map(_are_strings, table.levels)))
     ):
@@ -117,14 +117,14 @@ def _beyond_single(written):
     They have neighbours that it does not tell apart: at a threshold, among knots or levels, or all
     over the range of the training rows.
     """
-    model, stage = written.model, written.features.stage
+    model, encoder = written.model, written.features.encoder
     beyond = {j for j, ends in model.ranges.items() if _loses(*ends)}
     for block in written.features.blocks:
         inputs, thresholds = block.thresholds
         is_long = [not is_for_single(t) for t in thresholds.tolist()]
         beyond |= set(columns_of_encodings(written.features)[inputs[is_long]].tolist())
-    for v in [] if stage is None else written.used_encodings.tolist():
-        encoding, levels = stage.encoding(v), stage.levels_of(v)
+    for v in [] if encoder is None else written.used_encodings.tolist():
+        encoding, levels = encoder.encoding(v), encoder.levels_of(v)
         is_of_numbers = levels is None and encoding.knots is not None
         if is_of_numbers and not _are_apart(encoding.knots[0]):
             beyond.add(encoding.column)
@@ -171,7 +171,7 @@ def _input_names(table):
 def _read_matrix(graph, written, dtype):
     """Add the one input X, and return the columns that are read."""
     model, columns = written.model, written.columns
-    n, table = model.n_features_in, model.features.stage and model.features.stage.table
+    n, table = model.n_features_in, model.features.encoder and model.features.encoder.table
     beyond = _beyond_single(written) if dtype == np.float32 else []
     if beyond:
         warn(
@@ -346,7 +346,7 @@ class EncodingNodes:
             return graph("Mul", graph("Sub", graph("Mul", r, power), center), factor)
         return r if (power * factor == 1).all() else graph("Mul", r, power * factor)
 
-    def reached(self, es: Sequence[Expression]) -> str:
+    def saturate(self, es: Sequence[Expression]) -> str:
         graph, u, reach = self._graph, self._operands(es), _each(es, "reach")
         size = graph("Abs", u)
         end = graph(
@@ -356,7 +356,7 @@ class EncodingNodes:
         )
         return graph("Where", graph("Greater", size, reach), end, u)
 
-    def filled(self, es: Sequence[Expression]) -> str:
+    def impute(self, es: Sequence[Expression]) -> str:
         return self._graph(
             "Where",
             self._graph("IsNaN", self._operands(es, 1)),
@@ -364,7 +364,7 @@ class EncodingNodes:
             self._operands(es),
         )
 
-    def asked(self, es: Sequence[Expression]) -> str:
+    def flag(self, es: Sequence[Expression]) -> str:
         """Return indicators that ask the same."""
         x, high, low = self._operands(es), _each(es, "high"), _each(es, "low")
         return self._graph("Where", self._graph("IsNaN", x), high, low)
@@ -470,11 +470,13 @@ class TermNodes:
         (of,) = e.operands
         if of.operation == "parameter":
             return -self(of)
-        if of.operation == "over" and of.how == "add" and of.operands[0].operation == "multiply":
+        if of.operation == "reduce" and of.how == "add" and of.operands[0].operation == "multiply":
             first, *others = of.operands[0].operands
             if first.operation == "parameter":
                 return self(
-                    over("add", made("multiply", parameter(first.name, -first.values), *others))
+                    reduce_inputs(
+                        "add", made("multiply", parameter(first.name, -first.values), *others)
+                    )
                 )
         return self._graph("Neg", self(of))
 
@@ -500,7 +502,7 @@ class TermNodes:
     def positive(self, e: Expression) -> str:
         return self._graph("Relu", self(e.operands[0]))
 
-    def over(self, e: Expression) -> str:
+    def reduce(self, e: Expression) -> str:
         """Return the sum or product over the inputs of each term, one after the other: few are then
         in memory at a time."""
         graph, (summand,) = self._graph, e.operands

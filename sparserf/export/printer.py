@@ -180,14 +180,14 @@ class Printer:
         r = f"({r} {signed(-e.center, self.literal(abs(e.center)))})" if e.center else r
         return r if e.unit == 1 else f"{r} / {self.literal(e.unit)}"
 
-    def reached(self, e: Expression) -> str:
+    def saturate(self, e: Expression) -> str:
         return f"_reached({self(e.operands[0])}, {self.literal(e.reach)})"
 
-    def filled(self, e: Expression) -> str:
+    def impute(self, e: Expression) -> str:
         u, x = map(self, e.operands)
         return self.where.format(self.is_missing.format(x), self.literal(e.fill), u)
 
-    def asked(self, e: Expression) -> str:
+    def flag(self, e: Expression) -> str:
         is_missing = self.is_missing.format(self(e.operands[0]))
         return self.where.format(is_missing, self.literal(e.high), self.literal(e.low))
 

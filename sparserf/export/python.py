@@ -196,9 +196,9 @@ class PythonPrinter(Printer):
     def angle(self, e: Expression) -> str:
         return f"np.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
-    def asked(self, e: Expression) -> str:
+    def flag(self, e: Expression) -> str:
         if not self.written.is_category(e.operands[0].column):
-            return super().asked(e)
+            return super().flag(e)
         return f"_cells({self(e.operands[0])}, {{}}, {self.literal(e.low)}, {self.literal(e.high)})"
 
     def table(self, e: Expression) -> str:

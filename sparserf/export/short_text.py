@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .written import WrittenModel
 
 
-class Limits(NamedTuple):
+class TextLimits(NamedTuple):
     """How much of a formula is written; None: all.
 
     n_terms : the most terms of an output
@@ -36,14 +36,14 @@ class Limits(NamedTuple):
 # A formula is the first of these that has at most so many characters and lines.
 MOST_CHARACTERS, MOST_LINES = 4_000, 50
 ON_A_SCREEN = (
-    *(Limits(n, 12, 10, 20) for n in (30, 20)),
-    *(Limits(n, 5, 10, 20) for n in (20, 15, 12)),
+    *(TextLimits(n, 12, 10, 20) for n in (30, 20)),
+    *(TextLimits(n, 5, 10, 20) for n in (20, 15, 12)),
     *(
-        Limits(n, parts, 10, definitions)
+        TextLimits(n, parts, 10, definitions)
         for n in (10, 8, 6, 5, 4, 3, 2, 1)
         for parts, definitions in ((5, 20), (4, 12), (3, 8))
     ),
-    Limits(1, 2, 1, 3),
+    TextLimits(1, 2, 1, 3),
 )
 # The most parts of a sum where the user gives the number of terms.
 GIVEN_PARTS = 12
@@ -54,7 +54,7 @@ MOST_FOLDED = 4
 def shortened(written: WrittenModel, digits: int | None, n_terms: int | None) -> str:
     """Return the formula as plain text in this number of the largest terms; None: in as many as fit
     a screen."""
-    all_limits = ON_A_SCREEN if n_terms is None else (Limits(n_terms, GIVEN_PARTS),)
+    all_limits = ON_A_SCREEN if n_terms is None else (TextLimits(n_terms, GIVEN_PARTS),)
     written, text = written.largest(all_limits[0].n_terms, of_each=True), ""
     for limits in all_limits:
         text = formula_of(written, ShortText(digits or DIGITS, written, limits))
@@ -68,7 +68,7 @@ class ShortText(Text):
 
     most_listed = 4
 
-    def __init__(self, digits: int, written: WrittenModel, limits: Limits):
+    def __init__(self, digits: int, written: WrittenModel, limits: TextLimits):
         self._limits = limits
         self.n_terms, self.n_outputs = limits.n_terms, limits.n_outputs
         self._seen: set[int] = set()  # the encodings that have been written

@@ -241,7 +241,7 @@ def _sizes_that_matter(written):
     for v, size in weight.items():
         encoding = cell(v) if written.encodings is None else written.encodings[v]
         j, unit = encoding.find("cell").column, _nearest_unit(encoding) / max(size, 1e-200)
-        is_drawn_in = any(map(encoding.find, ("between", "reached")))
+        is_drawn_in = any(map(encoding.find, ("between", "saturate")))
         near, far = sizes.get(j, (np.inf, 0.0))
         far = max(far, 0.0 if is_drawn_in else LARGEST if v in grows else FARTHEST * unit)
         sizes[j] = min(NEAREST * unit, near), far
@@ -572,10 +572,10 @@ class SqlPrinter(Printer):
     def view(self, v: int, e: Expression) -> str:
         """Return encoding v, a double; what it is in its units becomes a column."""
         self._made = v
-        is_double = e.operation in ("asked", "table")
+        is_double = e.operation in ("flag", "table")
         return DOUBLE.format(self(e)) if is_double else self(e)
 
-    def filled(self, e: Expression) -> str:
+    def impute(self, e: Expression) -> str:
         u, x = map(self, e.operands)
         return f"CASE WHEN {x} IS NULL THEN {self.literal(e.fill)} ELSE {u} END"
 
@@ -622,13 +622,13 @@ class SqlPrinter(Printer):
     def angle(self, e: Expression) -> str:
         return f"COS({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
-    def reached(self, e: Expression) -> str:
+    def saturate(self, e: Expression) -> str:
         u = self.units(e.operands[0], is_drawn_in=True)
         reach, twice, square = (self.literal(value) for value in (e.reach, 2 * e.reach, e.reach**2))
         above, below = (f"({sign}{twice} - {square} / {u})" for sign in ("", "-"))
         return f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE {u} END"
 
-    def asked(self, e: Expression) -> str:
+    def flag(self, e: Expression) -> str:
         x, high, low = self(e.operands[0]), self.literal(e.high), self.literal(e.low)
         return f"CASE WHEN {x} IS NULL THEN {high} ELSE {low} END"
 

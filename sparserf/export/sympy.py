@@ -117,11 +117,11 @@ class SympyPrinter(Printer):
     def angle(self, e: Expression) -> str:
         return f"cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
-    def filled(self, e: Expression) -> str:
+    def impute(self, e: Expression) -> str:
         """Return what is there."""
         return self(e.operands[0])
 
-    def asked(self, e: Expression) -> str:
+    def flag(self, e: Expression) -> str:
         return self.literal(e.low)
 
     def table(self, e: Expression) -> str:

@@ -130,15 +130,15 @@ def _notes_on_encodings(written, to):
     encodings = {} if made is None else {v: made[v] for v in made if v in defined}
     lines = [to.definition(v, each) for v, each in encodings.items()]
     lines = to.definitions([line for line in dict.fromkeys(lines) if line])
-    columns = {int(written.features.stage.column[v]) for v in encodings}
+    columns = {int(written.features.encoder.column[v]) for v in encodings}
     lines += [
         to.cell(cell(j)) + to.words(f" in {clock.unit}")
         for j, clock in written.clocks.items()
         if j in columns
     ]
-    lines += [to.soft] if any(each.find("reached") for each in encodings.values()) else []
+    lines += [to.soft] if any(each.find("saturate") for each in encodings.values()) else []
     lines += norms
-    lines += _note_on_ends(encodings, written.features.stage, to)
+    lines += _note_on_ends(encodings, written.features.encoder, to)
     knots = [each.find("between") for each in encodings.values()]
     is_cut = any(each is not None and not is_held(each) for each in knots) or any(
         each.operation == "table" and len(each.values) > to.most_listed
@@ -167,7 +167,7 @@ def _norms(to):
     return lines
 
 
-class Part(NamedTuple):
+class WeightedPart(NamedTuple):
     """A part of a sum, and its share of the variation."""
 
     part: Expression
@@ -236,10 +236,10 @@ class Text(Printer):
 
     def levels_of(self, v: int) -> dict[int, str]:
         """Return the levels of the column of encoding v as they are shown, {place: level}."""
-        stage = self.written.features.stage
-        j = int(stage.column[v])
+        encoder = self.written.features.encoder
+        j = int(encoder.column[v])
         if j not in self._levels:
-            self._levels[j] = self.all_shown(dict(enumerate(stage.levels_of(v) or ())))
+            self._levels[j] = self.all_shown(dict(enumerate(encoder.levels_of(v) or ())))
         return self._levels[j]
 
     def defined_encodings(self) -> set[int]:
@@ -265,7 +265,7 @@ class Text(Printer):
 
     def condition(self, term: Term) -> str | None:
         """Return in words where a term holds; None where it is no rule."""
-        words = term.condition(self.names, self.written.features.stage)
+        words = term.condition(self.names, self.written.features.encoder)
         if words is None:
             return None
         return " and ".join(map(glued, self.one_line(words).split(" and ")))
@@ -325,7 +325,7 @@ class Text(Printer):
 
     def by_worth(
         self, parts: Sequence[Expression], most: int | None
-    ) -> tuple[list[Part], Rest, list[Expression]]:
+    ) -> tuple[list[WeightedPart], Rest, list[Expression]]:
         """Return the parts of a sum, the largest first: at most so many, what the rest of them is
         worth, and the constants.
 
@@ -341,7 +341,7 @@ class Text(Printer):
         shares = squares / (squares.sum() or 1.0)
         order = np.argsort(-sizes, kind="stable")[:most].tolist()
         rest = Rest(len(varied) - len(order), float(1 - shares[order].sum()))
-        return [Part(varied[i][0], float(shares[i])) for i in order], rest, constants
+        return [WeightedPart(varied[i][0], float(shares[i])) for i in order], rest, constants
 
     @cached_property
     def _spreads(self):
@@ -383,9 +383,9 @@ class Text(Printer):
         """Return the name of an encoding, of its column and its kind."""
         if self.written.encodings is None:
             return self._columns[e.v]
-        written, stage = self.written.encodings[e.v], self.written.features.stage
-        column = self._columns[int(stage.column[e.v])]
-        encoding = stage.encoding(e.v)
+        written, encoder = self.written.encodings[e.v], self.written.features.encoder
+        column = self._columns[int(encoder.column[e.v])]
+        encoding = encoder.encoding(e.v)
         form, words = encoding.of_kind.symbol(encoding, self.levels_of(e.v) or None)
         if form == "question":
             return self.bracket.format(column + self.words(words))
@@ -429,12 +429,12 @@ class Text(Printer):
         r = r + " " + signed(-e.center, self.literal(abs(e.center))) if e.center else r
         return r if self.literal(e.unit) == "1" else self.quotient.format(r, self.literal(e.unit))
 
-    def reached(self, e: Expression) -> str:
+    def saturate(self, e: Expression) -> str:
         return self.function.format("soft", f"{self(e.operands[0])}, {e.reach:.3g}")
 
     # -- what encodings are
 
-    def filled(self, e: Expression) -> str:
+    def impute(self, e: Expression) -> str:
         """Return an encoding of a number, and words on what it is where that is missing."""
         return self._with_notes(e.operands[0], [f"{e.fill:.3g} where missing"] if e.fill else [])
 
@@ -447,7 +447,7 @@ class Text(Printer):
         )
         return self(e) + (self.words(", " + ", ".join(ranks + notes)) if ranks + notes else "")
 
-    def asked(self, e: Expression) -> str:
+    def flag(self, e: Expression) -> str:
         """Return words on an indicator."""
         return self.literal(e.high) + self.words(" where it is so, else ") + self.literal(e.low)
 
@@ -482,13 +482,13 @@ class Text(Printer):
         """Return a line that defines an encoding; None if its name defines it."""
         if _is_cell(e):
             return None
-        is_noted = e.operation in ("filled", "asked", "table")
+        is_noted = e.operation in ("impute", "flag", "table")
         return self(encoding(v)) + self.equals + (self(e) if is_noted else self._with_notes(e, []))
 
 
 def _is_cell(e):
     """Return whether an encoding is the number of its cell, and 0 where that is missing."""
-    e = e.operands[0] if e.operation == "filled" and not e.fill else e
+    e = e.operands[0] if e.operation == "impute" and not e.fill else e
     if e.operation != "units" or (e.center, e.unit) != (0.0, 1.0):
         return False
     return e.operands[0].operation == "cell" or (
@@ -515,13 +515,13 @@ def is_held(e: Expression) -> bool:
     return len(e.knots) <= 2 and np.array_equal(e.knots, e.scores)
 
 
-def _note_on_ends(encodings, stage, to):
+def _note_on_ends(encodings, encoder, to):
     """Return a line on the ends that columns are held within; none where there are no such."""
     ends = {}
     for v, each in encodings.items():
         found = each.find("between")
         if found is not None and is_held(found):
-            ends[int(stage.column[v])] = found.knots[[0, -1]].tolist()
+            ends[int(encoder.column[v])] = found.knots[[0, -1]].tolist()
     listed = [
         to.cell(cell(j)) + to.words(f" in [{low:.{to.digits}g}, {high:.{to.digits}g}]")
         for j, (low, high) in list(ends.items())[: to.most_listed]

@@ -21,7 +21,7 @@ from ..expansion.terms import (
     column_clocks,
     column_names,
     columns_of_encodings,
-    stage_of,
+    encoder_of,
     term_sizes,
     terms_of,
 )
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .._base.expressions import Expression
     from ..columns.clocks import Clock
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from ..expansion import Expansion
     from ..features import FeatureBlock, FeatureSet, Term
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 class Encodings(Mapping[int, "Expression"]):
     """{v: encoding v as an expression}, each made at its first look-up."""
 
-    def __init__(self, stage: ColumnStage, used: list[int]):
-        self._stage, self._used, self._made = stage, used, dict[int, "Expression"]()
+    def __init__(self, encoder: ColumnEncoder, used: list[int]):
+        self._encoder, self._used, self._made = encoder, used, dict[int, "Expression"]()
 
     def __len__(self) -> int:
         return len(self._used)
@@ -50,7 +50,7 @@ class Encodings(Mapping[int, "Expression"]):
 
     def __getitem__(self, v: int) -> Expression:
         if v not in self._made:
-            self._made[v] = self._stage.expression(v)
+            self._made[v] = self._encoder.expression(v)
         return self._made[v]
 
 
@@ -133,14 +133,14 @@ class WrittenModel:
 
     def is_category(self, j: int) -> bool:
         """Return whether column j of X holds levels, not numbers."""
-        table = None if self.features.stage is None else self.features.stage.table
+        table = None if self.features.encoder is None else self.features.encoder.table
         return table is not None and table.levels[j] is not None
 
     @cached_property
     def levels(self) -> dict[int, Sequence[Any]]:
         """The levels of the categories that a program reads, {column: levels}, by whose places
         cells of numbers are read."""
-        table = None if self.features.stage is None else self.features.stage.table
+        table = None if self.features.encoder is None else self.features.encoder.table
         return {j: table.levels[j] for j in self.columns.tolist() if self.is_category(j)}
 
     @cached_property
@@ -156,10 +156,10 @@ class WrittenModel:
     def encodings(self) -> Encodings | None:
         """The encodings `used_encodings` as expressions; None if all are the columns as they
         are."""
-        stage = self.features.stage
-        if stage is None or stage.is_identity:
+        encoder = self.features.encoder
+        if encoder is None or encoder.is_identity:
             return None
-        return Encodings(stage, self.used_encodings.tolist())
+        return Encodings(encoder, self.used_encodings.tolist())
 
     @cached_property
     def _sizes(self):
@@ -193,21 +193,23 @@ class WrittenModel:
     # -- in arrays, for C and ONNX: the inputs are `made_encodings`, numbered from 0
 
     @cached_property
-    def stage(self) -> ColumnStage:
-        """The `ColumnStage` that makes the inputs."""
-        return stage_of(self.features).take(self.made_encodings)
+    def encoder(self) -> ColumnEncoder:
+        """The `ColumnEncoder` that makes the inputs."""
+        return encoder_of(self.features).take(self.made_encodings)
 
     @property
     def inputs(self) -> list[Expression]:
         """The inputs as expressions of cells."""
-        return [self.stage.expression(v) for v in range(len(self.stage))]
+        return [self.encoder.expression(v) for v in range(len(self.encoder))]
 
     @cached_property
     def has_raw_inputs(self) -> bool:
         """Whether the inputs are columns of X as they are."""
-        stage = self.stage
-        as_they_are = not (stage.kind.any() or len(stage.knots) or stage.may_miss) and stage.is_raw
-        return as_they_are and bool(((stage.center == 0) & (stage.unit == 1)).all())
+        encoder = self.encoder
+        as_they_are = (
+            not (encoder.kind.any() or len(encoder.knots) or encoder.may_miss) and encoder.is_raw
+        )
+        return as_they_are and bool(((encoder.center == 0) & (encoder.unit == 1)).all())
 
     @cached_property
     def _blocks(self):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from ..rows import Rows
 
 # (index, features, coefficients, intercept) of the terms of a fit: index are the places of the
@@ -49,7 +49,7 @@ class FeatureSet:
     """Drawn features: a fixed dictionary, or the selected features of a model. Immutable.
 
     A set is made by ``map.draw(n_components, n_features, rng=...)``, by ``take`` and by ``concat``.
-    Its features are functions of inputs: of the columns of X, or of what a column stage makes of
+    Its features are functions of inputs: of the columns of X, or of what a column encoder makes of
     them, which is then part of the set.
 
     Attributes
@@ -61,7 +61,7 @@ class FeatureSet:
     order : None, or int ndarray of shape (len(self),)
         A permutation: the position of each feature in the blocks laid end to end; None for the
         identity, 0, 1, 2, ...
-    stage : ColumnStage or None
+    encoder : ColumnEncoder or None
         How the inputs of the features are computed from the columns of X; None: the columns are the
         inputs.
 
@@ -79,19 +79,19 @@ class FeatureSet:
     ['cos(age, height, weight)', 'age']
     """
 
-    __slots__ = ("__weakref__", "blocks", "n_inputs", "order", "stage")
+    __slots__ = ("__weakref__", "blocks", "encoder", "n_inputs", "order")
 
     blocks: tuple[FeatureBlock, ...]
     n_inputs: int
     order: np.ndarray | None
-    stage: ColumnStage | None
+    encoder: ColumnEncoder | None
 
     def __init__(
         self,
         blocks: Iterable[FeatureBlock],
         n_inputs: int,
         order: np.ndarray | None = None,
-        stage: ColumnStage | None = None,
+        encoder: ColumnEncoder | None = None,
     ):
         """Make a set of some blocks. Blocks of equal kind become one: however a set is built, its
         blocks stay few."""
@@ -117,15 +117,15 @@ class FeatureSet:
         object.__setattr__(self, "blocks", tuple(blocks))
         object.__setattr__(self, "n_inputs", int(n_inputs))
         object.__setattr__(self, "order", order)
-        object.__setattr__(self, "stage", stage)
+        object.__setattr__(self, "encoder", encoder)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FeatureSet, (self.blocks, self.n_inputs, self.order, self.stage)
+        return FeatureSet, (self.blocks, self.n_inputs, self.order, self.encoder)
 
-    def staged(self, stage: ColumnStage | None) -> FeatureSet:
-        """Return these features as functions of the inputs that a column stage makes; None: of the
-        columns of X."""
-        return FeatureSet(self.blocks, self.n_inputs, self.order, stage)
+    def encoded(self, encoder: ColumnEncoder | None) -> FeatureSet:
+        """Return these features as functions of the inputs that a column encoder makes; None: of
+        the columns of X."""
+        return FeatureSet(self.blocks, self.n_inputs, self.order, encoder)
 
     def seeing(self, indices: np.ndarray, n_inputs: int) -> FeatureSet:
         """Return these features as functions of n_inputs inputs, where `indices` says which of them
@@ -136,13 +136,15 @@ class FeatureSet:
             [block.seeing(indices, n_inputs) for block in self.blocks],
             n_inputs,
             self.order,
-            self.stage,
+            self.encoder,
         )
 
     def rows_of(self, X: MatrixLike, workers: int = 1) -> Rows:
-        """Check X and return its rows, encoded by the column stage of these features where they
+        """Check X and return its rows, encoded by the column encoder of these features where they
         have one."""
-        return read_rows(X, self.stage, workers, n_features=self.n_features_in).staged(self.stage)
+        return read_rows(X, self.encoder, workers, n_features=self.n_features_in).encoded(
+            self.encoder
+        )
 
     @property
     def places(self) -> np.ndarray:
@@ -152,12 +154,14 @@ class FeatureSet:
     @property
     def n_features_in(self) -> int:
         """Number of columns of X."""
-        return self.n_inputs if self.stage is None else self.stage.n_columns
+        return self.n_inputs if self.encoder is None else self.encoder.n_columns
 
     @property
     def feature_names_in_(self) -> tuple[str, ...] | None:
         """The names of the columns of the data frame that was fitted; None for an array."""
-        return None if self.stage is None or self.stage.table is None else self.stage.table.names
+        return (
+            None if self.encoder is None or self.encoder.table is None else self.encoder.table.names
+        )
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
@@ -206,14 +210,14 @@ class FeatureSet:
         indices = check_indices("indices", indices, len(self))
         place = indices if self.order is None else self.order[indices]
         if len(self.blocks) == 1:
-            return FeatureSet([self.blocks[0].take(place)], self.n_inputs, None, self.stage)
+            return FeatureSet([self.blocks[0].take(place)], self.n_inputs, None, self.encoder)
         blocks, order, start, n = [], np.empty(len(indices), np.intp), 0, 0
         for block in self.blocks:
             inside = np.flatnonzero((place >= start) & (place < start + len(block)))
             blocks.append(block.take(place[inside] - start))
             order[inside] = np.arange(n, n + len(inside))
             start, n = start + len(block), n + len(inside)
-        return FeatureSet(blocks, self.n_inputs, order, self.stage)
+        return FeatureSet(blocks, self.n_inputs, order, self.encoder)
 
     def concat(self, other: FeatureSet) -> FeatureSet:
         """Return these features followed by those of `other`, which must have the same inputs."""
@@ -223,17 +227,19 @@ class FeatureSet:
             raise ValueError(
                 f"both sets must have the same inputs, got {self.n_inputs} and {other.n_inputs}"
             )
-        if self.stage is not other.stage and not (self.stage and self.stage.is_same(other.stage)):
+        if self.encoder is not other.encoder and not (
+            self.encoder and self.encoder.is_same(other.encoder)
+        ):
             raise ValueError("both sets must see the columns of X in the same units")
         order = None
         if self.order is not None or other.order is not None:
             order = np.concatenate([self.places, len(self) + other.places])
-        return FeatureSet(self.blocks + other.blocks, self.n_inputs, order, self.stage)
+        return FeatureSet(self.blocks + other.blocks, self.n_inputs, order, self.encoder)
 
     def scaled(self, factor: float) -> FeatureSet:
         """Return these features times a number."""
         return FeatureSet(
-            [block.scaled(factor) for block in self.blocks], self.n_inputs, self.order, self.stage
+            [block.scaled(factor) for block in self.blocks], self.n_inputs, self.order, self.encoder
         )
 
     @property
@@ -267,13 +273,13 @@ class FeatureSet:
         pairs = [block.flattened(ends, fill) for block in self.blocks]
         blocks, masks = [block for block, _ in pairs], [mask for _, mask in pairs]
         is_constant = self.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
-        return FeatureSet(blocks, self.n_inputs, self.order, self.stage), is_constant
+        return FeatureSet(blocks, self.n_inputs, self.order, self.encoder), is_constant
 
     def turned(self, angles: np.ndarray) -> FeatureSet:
         """Return these features with an angle added to the phase of each that is a cosine or
         sine."""
         blocks = [block.turned(angle) for block, angle in self.by_block(self.to_blocks(angles))]
-        return FeatureSet(blocks, self.n_inputs, self.order, self.stage)
+        return FeatureSet(blocks, self.n_inputs, self.order, self.encoder)
 
     def transform(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         """Compute the feature matrix Phi and store it whole; fits and predictions compute Phi a
@@ -304,10 +310,10 @@ class FeatureSet:
         inputs : sequence of str or None, default None
             A name for each column of X. None: those of the data frame, or x0, x1, ...
         """
-        d, stage = self.n_features_in, self.stage
+        d, encoder = self.n_features_in, self.encoder
         inputs = self.feature_names_in_ if inputs is None else inputs
         inputs = DefaultNames(d) if inputs is None else check_names("inputs", inputs, d)
-        inputs = inputs if stage is None else stage.names(inputs)
+        inputs = inputs if encoder is None else encoder.names(inputs)
         names = [block.name(k, inputs) for block in self.blocks for k in range(len(block))]
         return [str(name) for name in self.from_blocks(np.array(names, dtype=object))]
 
@@ -319,7 +325,11 @@ class FeatureSet:
         count.
         """
         d, count = self.n_features_in, np.zeros(self.n_features_in)
-        column = None if self.stage is None or self.stage.is_column_by_column else self.stage.column
+        column = (
+            None
+            if self.encoder is None or self.encoder.is_column_by_column
+            else self.encoder.column
+        )
         for block in self.blocks:
             count += block.count_inputs(d, column)
         return count / max(len(self), 1)
@@ -341,26 +351,26 @@ class FeatureSet:
         return inputs
 
     def seeing_only_what_they_use(self) -> FeatureSet:
-        """Return these features with a column stage that knows nothing of what they do not depend
-        on (`ColumnStage.only`)."""
-        stage = self.stage and self.stage.only(self.inputs_seen)
-        return self if stage is self.stage else self.staged(stage)
+        """Return these features with a column encoder that knows nothing of what they do not depend
+        on (`ColumnEncoder.only`)."""
+        encoder = self.encoder and self.encoder.only(self.inputs_seen)
+        return self if encoder is self.encoder else self.encoded(encoder)
 
     @property
     def n_numbers(self) -> int:
         """How many numbers a file holds of the features, and of the encodings that they see: see
         `SparseModel.size`."""
-        of_encodings = 0 if self.stage is None else self.stage.n_numbers(self.inputs_seen)
+        of_encodings = 0 if self.encoder is None else self.encoder.n_numbers(self.inputs_seen)
         return sum(block.n_numbers for block in self.blocks) + of_encodings
 
     @property
     def columns_seen(self) -> np.ndarray:
         """A mask of the columns of X that some feature depends on, (n_features_in,)."""
         inputs = self.inputs_seen
-        if self.stage is None:
+        if self.encoder is None:
             return inputs
         seen = np.zeros(self.n_features_in, bool)
-        seen[self.stage.column[inputs]] = True
+        seen[self.encoder.column[inputs]] = True
         return seen
 
 
@@ -397,8 +407,8 @@ def _contents(features):
     """Return all that determines the values of features, as a dict of bytes that does not depend on
     the order of the blocks."""
     written = {None: features.n_inputs}
-    if features.stage is not None:
-        written |= {name: array.tobytes() for name, array in features.stage.to_arrays().items()}
+    if features.encoder is not None:
+        written |= {name: array.tobytes() for name, array in features.encoder.to_arrays().items()}
     for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
         of_kind = block.take(np.argsort(place))
         arrays = (np.sort(place), *of_kind.arrays.values())

@@ -321,7 +321,7 @@ class Order(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class BoxLimits:
     """Which columns may meet in a box, and in which direction boxes may be bounded.
 
     groups : bool (n_groups, n_columns): the columns of a box are all in some group; None: any may
@@ -337,14 +337,14 @@ class Limits:
     order: Order | None = None
 
     @property
-    def typed(self) -> Limits:
+    def typed(self) -> BoxLimits:
         """The same in the types of arrays that `_core/trees.pyx` reads."""
         groups = None if self.groups is None else np.ascontiguousarray(self.groups, np.uint8)
         monotone = None if self.monotone is None else np.ascontiguousarray(self.monotone, np.int8)
         order = self.order and Order(
             self.order.most, np.ascontiguousarray(self.order.column, np.int32)
         )
-        return Limits(groups, monotone, order)
+        return BoxLimits(groups, monotone, order)
 
     def sense(self, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the sign that each coefficient must have, 0: any; and which keep the limits."""
@@ -367,13 +367,13 @@ class Forest:
         n_bins: np.ndarray,
         trees: Trees,
         rng: np.random.Generator,
-        limits: Limits | None = None,
+        limits: BoxLimits | None = None,
     ):
         """Draw the trees.
 
         n_bins : the number of bins of each column
         """
-        limits = Limits() if limits is None else limits
+        limits = BoxLimits() if limits is None else limits
         n, d = trees.n_trees, len(n_bins)
         n_columns = int(np.ceil(trees.column_share * d))
         n_leaves = rng.integers(2, trees.most_leaves + 1, n)

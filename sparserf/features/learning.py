@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ..columns.constraints import InputConstraints
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from ..rows import Rows
 
     Pick: TypeAlias = Callable[[], np.ndarray]
@@ -124,17 +124,17 @@ class RandomCosines:
         rows: Rows,
         weight: np.ndarray,
         rng: np.random.Generator,
-        stage: ColumnStage | None = None,
+        encoder: ColumnEncoder | None = None,
         max_order: int | None = None,
         constraints: InputConstraints | None = None,
     ) -> Self:
         """Make the distribution in units that are computed from the rows.
 
         weight : the weight of each row, positive and of mean 1
-        stage : the column stage that encoded the rows
+        encoder : the column encoder that encoded the rows
         constraints : what features may see of the inputs; None: anything
         """
-        inputs, scale = inputs_that_vary(rows, weight, stage)
+        inputs, scale = inputs_that_vary(rows, weight, encoder)
         if not len(inputs):
             return cls(
                 np.zeros(1, np.intp), np.zeros((2, 1)), np.zeros((1, 1)), max_order=max_order
@@ -326,19 +326,21 @@ class RandomCosines:
         return (rng.random((n, k)) - seen).argsort(axis=1).argsort(axis=1) < order[:, None], order
 
 
-def inputs_that_vary(rows, weight, stage):
+def inputs_that_vary(rows, weight, encoder):
     """Return (at most MOST_INPUTS inputs that are not constant, their scales (2, n_inputs)).
 
     A feature may measure its inputs in either row of the scales: standard deviations, or half the
     ranges.
     """
-    in_units = stage is not None and not stage.is_raw
-    scale = np.stack([stage.half_range > 0, stage.half_range] if in_units else rows.spreads(weight))
-    deviation = stage.unit if in_units else scale[0]
+    in_units = encoder is not None and not encoder.is_raw
+    scale = np.stack(
+        [encoder.half_range > 0, encoder.half_range] if in_units else rows.spreads(weight)
+    )
+    deviation = encoder.unit if in_units else scale[0]
     inputs = np.sort(np.argsort(-deviation, kind="stable")[:MOST_INPUTS])
     inputs = inputs[scale[0, inputs] > SMALLEST[rows.dtype.name]]
     if in_units:
-        inputs = inputs[~stage.is_for_intervals[inputs]]
+        inputs = inputs[~encoder.is_for_intervals[inputs]]
     return inputs, scale[:, inputs]
 
 

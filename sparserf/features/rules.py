@@ -31,8 +31,8 @@ from .growth import (
     HIGHEST,
     SMALLEST,
     Bins,
+    BoxLimits,
     Forest,
-    Limits,
     Order,
     Trees,
     steps_of,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, RowVector
     from ..columns.constraints import InputConstraints
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from ..rows import Block, Rows
     from .growth import Nodes, Pass
 
@@ -193,7 +193,7 @@ class RuleInputs:
 
     inputs: np.ndarray
     bins: Bins
-    limits: Limits
+    limits: BoxLimits
     n_features_in: int
 
     @classmethod
@@ -203,13 +203,13 @@ class RuleInputs:
         rows: Rows,
         weight: np.ndarray,
         rng: np.random.Generator,
-        stage: ColumnStage | None = None,
+        encoder: ColumnEncoder | None = None,
         max_order: int | None = None,
         constraints: InputConstraints | None = None,
     ) -> Self:
         """Take the bins from a sample of the rows, their edges between numbers of all rows.
 
-        stage : the stage that makes the inputs of the columns of X; None: these are the columns
+        encoder : the encoder that makes the inputs of the columns of X; None: these are the columns
         max_order : the most columns of X in a rule; None: no limit
         """
         d = rows.n_features_in
@@ -223,26 +223,26 @@ class RuleInputs:
             inputs = inputs[~constraints.is_barred[inputs]]
         if not len(inputs):
             inputs = np.zeros(1, np.intp)
-        limits = Limits()
+        limits = BoxLimits()
         if max_order is not None:
-            column = inputs if stage is None else stage.column[inputs]
+            column = inputs if encoder is None else encoder.column[inputs]
             limits = replace(limits, order=Order(max_order, column))
         if constraints is not None:
             own = constraints.take(inputs)
             sign = own.sign if own.sign.any() else None
             limits = replace(limits, groups=own.groups, monotone=sign)
-        bins = Bins.of_sample(X[:, inputs], n_bins, same_angles(stage, inputs))
+        bins = Bins.of_sample(X[:, inputs], n_bins, same_angles(encoder, inputs))
         if len(sample) < rows.n_rows:
             bins = bins.within(rows, inputs)
         return cls(inputs, bins, limits, d)
 
 
-def same_angles(stage: ColumnStage | None, inputs: np.ndarray) -> np.ndarray | None:
+def same_angles(encoder: ColumnEncoder | None, inputs: np.ndarray) -> np.ndarray | None:
     """Return how far values of each of some inputs may be apart that are one time; None: nowhere.
 
-    stage : the stage that makes the inputs of the columns of X; None: these are the columns
+    encoder : the encoder that makes the inputs of the columns of X; None: these are the columns
     """
-    return None if stage is None else np.where(stage.turn[inputs] > 0, SAME_ANGLE, 0.0)
+    return None if encoder is None else np.where(encoder.turn[inputs] > 0, SAME_ANGLE, 0.0)
 
 
 class BinnedRows:

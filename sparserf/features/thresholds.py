@@ -130,17 +130,17 @@ def between_rows(features: FeatureSet, raw: Rows) -> FeatureSet:
     """Return features that jump between numbers of the rows, and have the same values for these:
     one pass where features jump.
 
-    raw : the rows before the column stage of the features encodes them
+    raw : the rows before the column encoder of the features encodes them
     """
     pairs = [block.thresholds for block in features.blocks]
     inputs, t = (np.concatenate(each) for each in zip(*pairs, strict=True)) if pairs else ([], [])
     if not len(t):
         return features
-    used, stage = np.unique(inputs), features.stage
+    used, encoder = np.unique(inputs), features.encoder
     of_input = [np.flatnonzero(inputs == v) for v in used]
     rows, columns = raw, used
-    if stage is not None:
-        rows, columns = raw.staged(stage.take(used)), np.arange(len(used))
+    if encoder is not None:
+        rows, columns = raw.encoded(encoder.take(used)), np.arange(len(used))
     moved = t.copy()
     ends = neighbours(rows, columns, [t[places] for places in of_input])
     for places, (low, high) in zip(of_input, ends, strict=True):
@@ -149,7 +149,7 @@ def between_rows(features: FeatureSet, raw: Rows) -> FeatureSet:
     blocks = [
         block.with_thresholds(part) for block, part in zip(features.blocks, parts, strict=True)
     ]
-    return FeatureSet(blocks, features.n_inputs, features.order, stage)
+    return FeatureSet(blocks, features.n_inputs, features.order, encoder)
 
 
 def _neighbours(inputs: np.ndarray, thresholds: Sequence[np.ndarray], block: Block) -> np.ndarray:

@@ -21,8 +21,8 @@ import numpy as np
 
 from .._base import npz as _npz
 from .._base.npz import FORMAT, check_format, floats, integers, no_constant, require
-from ..columns.stage import ARRAYS as STAGE_ARRAYS
-from ..columns.stage import ColumnStage
+from ..columns.encoder import ARRAYS as STAGE_ARRAYS
+from ..columns.encoder import ColumnEncoder
 from ..expansion import Expansion, FitInfo
 from ..expansion.base import CLASSIFIER_LINKS
 from ..expansion.ranges import Ranges
@@ -130,9 +130,9 @@ def _content(model):
         arrays |= block.to_arrays(i)
     if model.features.order is not None:
         arrays["order"] = model.features.order.astype(np.int64)
-    stage = model.features.stage
-    if stage is not None:
-        arrays |= stage.to_arrays()
+    encoder = model.features.encoder
+    if encoder is not None:
+        arrays |= encoder.to_arrays()
     info = asdict(model.info)
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     if model.ranges:
@@ -163,12 +163,12 @@ def _checked_model(meta, arrays):
     _check_inputs(d, arrays)
     loss, parameters, link = meta["loss"], _in_tuples(meta["loss_parameters"]), meta["link"]
     _check_loss(loss, parameters, link, arrays.get("classes"), floats(arrays, "intercept"))
-    stage = ColumnStage.from_arrays(arrays, d)
-    n_inputs = d if stage is None else len(stage)
+    encoder = ColumnEncoder.from_arrays(arrays, d)
+    n_inputs = d if encoder is None else len(encoder)
     blocks = [
         block_from_arrays(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])
     ]
-    features = FeatureSet(blocks, n_inputs, _checked_order(arrays, sum(map(len, blocks))), stage)
+    features = FeatureSet(blocks, n_inputs, _checked_order(arrays, sum(map(len, blocks))), encoder)
     classes, coef, intercept = (
         arrays.get("classes"),
         floats(arrays, "coef"),
@@ -278,7 +278,7 @@ def _checked_ranges(arrays, features):
         and bool((np.diff(column) > 0).all()),
         "range_column",
     )
-    table = None if features.stage is None else features.stage.table
+    table = None if features.encoder is None else features.encoder.table
     require(table is None or all(table.levels[j] is None for j in column.tolist()), "range_column")
     ranges = Ranges(column, ends)
     return Ranges(column, ends, _checked_values(arrays, ranges))

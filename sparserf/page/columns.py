@@ -14,8 +14,8 @@ import numpy as np
 
 from .._base.checks import is_sparse
 from ..columns.clocks import DATES
+from ..columns.encoder import LARGEST_NUMBER
 from ..columns.kinds import LEVEL, MISSING, NUMBER
-from ..columns.stage import LARGEST_NUMBER
 from ..expansion.terms import column_clocks, column_levels, column_names, column_values
 from ..explain.evaluate import column_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .._base.types import DenseOrCSR
     from ..columns.clocks import Clock
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from ..expansion import Expansion
 
 # The quantiles that are marked on the axis of a column.
@@ -103,13 +103,13 @@ class PageColumn:
 def columns_of(model: Expansion, X: DenseOrCSR | None) -> list[PageColumn]:
     """Return the columns that terms use, from rows of numbers or, where X is None, from what the
     model knows."""
-    stage, names = model.features.stage, column_names(model)
+    encoder, names = model.features.encoder, column_names(model)
     levels, clocks, values = column_levels(model), column_clocks(model), column_values(model)
     X = X.tocsc() if is_sparse(X) else X
     columns = []
     for j in np.flatnonzero(model.features.columns_seen).tolist():
-        of_rows = _of_stage(model, j) if X is None else _of_cells(column_of(X, j), levels[j])
-        may_miss = stage is not None and stage.may_miss
+        of_rows = _of_encoder(model, j) if X is None else _of_cells(column_of(X, j), levels[j])
+        may_miss = encoder is not None and encoder.may_miss
         about = (str(names[j]), levels[j], clocks.get(j), values.get(j))
         columns.append(PageColumn(j, *about, *of_rows, may_miss))
     return columns
@@ -135,25 +135,25 @@ def _of_cells(x, levels):
     return np.quantile(there, SHARES), None, missing
 
 
-def _of_stage(model, j):
+def _of_encoder(model, j):
     """Return (quantiles, shares of levels, share of missing cells) of a column as far as the model
     knows them."""
-    stage = model.features.stage
-    at = np.zeros(0, int) if stage is None else np.flatnonzero(stage.column == j)
+    encoder = model.features.encoder
+    at = np.zeros(0, int) if encoder is None else np.flatnonzero(encoder.column == j)
     levels = column_levels(model)[j]
-    missing = sum(float(stage.center[v]) for v in at if stage.kind[v] == MISSING)
+    missing = sum(float(encoder.center[v]) for v in at if encoder.kind[v] == MISSING)
     missing = min(max(missing, 0.0), 1.0)
     if levels is not None:
-        return np.zeros(len(SHARES)), _shares_of_levels(stage, at, len(levels)), missing
-    return _quantiles(stage, at, model.ranges.known(j)), None, missing
+        return np.zeros(len(SHARES)), _shares_of_levels(encoder, at, len(levels)), missing
+    return _quantiles(encoder, at, model.ranges.known(j)), None, missing
 
 
-def _quantiles(stage: ColumnStage | None, at: np.ndarray, ends: tuple[float, float] | None):
+def _quantiles(encoder: ColumnEncoder | None, at: np.ndarray, ends: tuple[float, float] | None):
     """Return quantiles of a column of numbers: those of its ranks or, between the ends, those of a
     normal distribution of its centre and unit, or around its median."""
     middle, unit = [], []
     for v in at.tolist():
-        each = stage.encoding(v)
+        each = encoder.encoding(v)
         if each.kind != NUMBER:
             continue
         if each.knots is not None and not each.is_held:
@@ -177,14 +177,14 @@ def _quantiles(stage: ColumnStage | None, at: np.ndarray, ends: tuple[float, flo
     return np.clip([ends[0], *of_normal, ends[1]], *ends)
 
 
-def _shares_of_levels(stage: ColumnStage, at: np.ndarray, n: int):
+def _shares_of_levels(encoder: ColumnEncoder, at: np.ndarray, n: int):
     """Return the shares of n levels: the centres of their indicators, where levels without share
     the rest alike; or shares that fall with the ranks of their frequency."""
     if n == 0:
         return np.ones(1)
     shares = np.full(n, np.nan)
     for v in at.tolist():
-        each = stage.encoding(v)
+        each = encoder.encoding(v)
         if each.kind == LEVEL and 0 < each.center < 1:
             shares[int(each.level)] = each.center
         elif each.kind == NUMBER and each.knots is not None and np.isnan(shares).all():

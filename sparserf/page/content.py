@@ -226,14 +226,14 @@ def _steps(column, numbers):
 def _terms(model, effects, rows, is_of_rows):
     """Return what the page says of each term, in the order of the exported ones."""
     written = WrittenModel.from_model(model)
-    names, stage = column_names(written.model), written.model.features.stage
+    names, encoder = column_names(written.model), written.model.features.encoder
     worth, share = effects.of_terms(rows)
     told = []
     for k, term in enumerate(written.terms):
-        condition = term.condition(names, stage)
+        condition = term.condition(names, encoder)
         told.append(
             {
-                "words": condition or term.title(names, MOST_NAMED, stage),
+                "words": condition or term.title(names, MOST_NAMED, encoder),
                 "isRule": condition is not None,
                 "isLinear": term.is_linear,
                 "columns": term.columns.tolist(),

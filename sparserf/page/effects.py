@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..expansion.terms import stage_of, term_sizes, terms_of
+from ..expansion.terms import encoder_of, term_sizes, terms_of
 from ..explain.evaluate import encoded_rows, subsample, to_dense
 from ..explain.shapley import ShapleyValues
 
@@ -72,8 +72,8 @@ class EffectRows:
         """Return by how much each term moves f, on average over the rows, (n_outputs, n_terms); and
         the share of the rows in which it is not 0, (n_terms,)."""
         features = self._model.features
-        encodings = to_dense(stage_of(features).transform(rows.astype(np.float64)))
-        phi = features.staged(None).transform(encodings)
+        encodings = to_dense(encoder_of(features).transform(rows.astype(np.float64)))
+        phi = features.encoded(None).transform(encodings)
         away = np.abs(phi - phi.mean(axis=0)).mean(axis=0)
         return np.abs(self._coef) * away, (phi != 0).mean(axis=0)
 

@@ -14,7 +14,7 @@ from .._base.screen import folded, short_name
 from .._base.threads import single_threaded_blas
 from ..expansion.box import Box, read_box
 from ..expansion.outputs import function_names, of_output
-from ..expansion.terms import columns_of_encodings, stage_of, terms_of
+from ..expansion.terms import columns_of_encodings, encoder_of, terms_of
 from ..explain.evaluate import decision_values
 from .relaxations import TermSum
 from .search import Search
@@ -97,7 +97,7 @@ def describe_row(row: dict[str | int, Any]) -> str:
     return ", ".join(cells[:MOST_SHOWN]) + (", ..." if len(cells) > MOST_SHOWN else "")
 
 
-class Part:
+class PartialSum:
     """The terms of a model that depend on some columns alone, as a sum to be bounded, and its
     negative.
 
@@ -138,7 +138,9 @@ class Part:
         return relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * total.rounding
 
 
-def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[list[Part], float]:
+def parts_of(
+    model: Expansion, box: Box, rising: int | None = None
+) -> tuple[list[PartialSum], float]:
     """Split the terms into parts that have no column in common; return (the parts, the sum of all
     that is constant).
 
@@ -146,8 +148,8 @@ def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[lis
 
     rising : a column of numbers whose coordinate must rise with the numbers
     """
-    # the stage is made once: there may be a part for each of thousands of columns
-    model = replace(model, features=model.features.staged(stage_of(model.features)))
+    # the encoder is made once: there may be a part for each of thousands of columns
+    model = replace(model, features=model.features.encoded(encoder_of(model.features)))
     column, single, constant = columns_of_encodings(model.features), [], float(model.intercept)
     for term in terms_of(model.features):
         coef = float(model.coef[term.position])
@@ -171,7 +173,7 @@ def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[lis
     by_group: dict[int, list] = {}
     for term, coef in single:
         by_group.setdefault(min(group[int(term.columns[0])]), []).append((term, coef))
-    return [Part(model, box, terms, rising) for terms in by_group.values()], constant
+    return [PartialSum(model, box, terms, rising) for terms in by_group.values()], constant
 
 
 def bounds(

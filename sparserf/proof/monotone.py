@@ -15,7 +15,7 @@ from ..expansion.box import read_box
 from ..expansion.outputs import of_output
 from ..expansion.terms import column_levels, column_names
 from ..explain.evaluate import decision_values
-from .bounds import Part, describe_row, parts_of
+from .bounds import PartialSum, describe_row, parts_of
 from .search import MOST_KEPT, SMALLEST, derivatives, size_of_batch
 from .steps import falls_at_steps
 
@@ -161,7 +161,7 @@ def _prove_along_values(model, box, part, a, sign, name, other):
     low, high = (
         np.where(is_here, end, old) for end, old in zip(ends, (box.low, box.high), strict=True)
     )
-    between = Part(model, replace(box, low=low, high=high, levels=rest), part.terms, j)
+    between = PartialSum(model, replace(box, low=low, high=high, levels=rest), part.terms, j)
     along = _axis_of(between.space, j, False)
     if along is None or _rises_by_signs(between, along, sign):
         return Monotonicity("proved", name, sign, n_boxes=1)

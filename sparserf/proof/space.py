@@ -26,7 +26,7 @@ from ..expansion.terms import (
     column_levels,
     column_names,
     columns_of_encodings,
-    stage_of,
+    encoder_of,
 )
 from ..features.activations import EPS
 
@@ -82,13 +82,13 @@ class Space:
         rising : a column of numbers whose coordinate must rise with the numbers
         """
         self._rising = rising
-        stage = stage_of(model.features)
+        encoder = encoder_of(model.features)
         self._model, self._box, self.encodings = model, box, seen
-        column = stage.column[seen]
+        column = encoder.column[seen]
         used, of_input = np.unique(column, return_inverse=True)
         self._used = used
-        # The stage of the inputs alone, whose rows hold the columns that are used.
-        self.stage = replace(stage.in_knots.take(seen), column=of_input, n_columns=len(used))
+        # The encoder of the inputs alone, whose rows hold the columns that are used.
+        self.encoder = replace(encoder.in_knots.take(seen), column=of_input, n_columns=len(used))
         self.place = np.zeros(len(columns_of_encodings(model.features)), np.intp)
         self.place[seen] = np.arange(len(seen))
         self.axis = np.zeros(len(seen), np.intp)
@@ -104,7 +104,7 @@ class Space:
                 states = box.levels.get(j, np.array([box.low[j]]))
                 self._add_table(j, inputs, states, low, high)
                 continue
-            numbers = inputs[stage.is_continuous[seen[inputs]]]
+            numbers = inputs[encoder.is_continuous[seen[inputs]]]
             constant = np.setdiff1d(inputs, numbers)
             if len(constant):
                 self._add_table(j, constant, np.array([ends[0]]), low, high)
@@ -132,7 +132,7 @@ class Space:
         meaningless."""
         X = np.zeros((len(x), len(self._used)))
         X[:, self._column_of(j)] = x
-        return self.stage.transform(X)
+        return self.encoder.transform(X)
 
     def _add_axis(self, j, inputs, ends, low, high):
         """Add a coordinate, and return its index."""
@@ -150,8 +150,8 @@ class Space:
 
     def _add_number(self, j, inputs, ends, low, high):
         """Add the coordinate of a column of numbers."""
-        turns = bool(self.stage.turn[inputs].any())
-        knots = [self.stage.encoding(v).turns(*ends, MOST_QUARTERS) for v in inputs]
+        turns = bool(self.encoder.turn[inputs].any())
+        knots = [self.encoder.encoding(v).turns(*ends, MOST_QUARTERS) for v in inputs]
         places = np.unique(
             np.concatenate([ends, *(k[(k > ends[0]) & (k < ends[1])] for k in knots)])
         )
@@ -170,8 +170,8 @@ class Space:
 
     def knots(self, v: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the knots and the scores of an input."""
-        own = slice(*self.stage.first_knot[v : v + 2])
-        return self.stage.knots[own], self.stage.scores[own]
+        own = slice(*self.encoder.first_knot[v : v + 2])
+        return self.encoder.knots[own], self.encoder.scores[own]
 
     def _bound_inputs(self):
         """Bound the size of all inputs, and the rounding of encodings."""
@@ -185,7 +185,7 @@ class Space:
             j = self.columns[a]
             states = self._states[a] if a in self.tables else [self._box.low[j], self._box.high[j]]
             largest = np.abs(np.nan_to_num(states)).max()
-            self.rounding[v] = self.stage.encoding(v).rounding(float(largest))
+            self.rounding[v] = self.encoder.encoding(v).rounding(float(largest))
         number = [v for v in range(n) if self.axis[v] not in self.tables]
         if number:
             ends = self.geometry(self.low[None], self.high[None])
@@ -231,7 +231,7 @@ class Space:
 
     def inputs_of_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return the inputs in rows of numbers, (n, n_columns)."""
-        return self.stage.transform(rows[:, self._used])
+        return self.encoder.transform(rows[:, self._used])
 
     def geometry(self, low: np.ndarray, high: np.ndarray) -> Geometry:
         """Return the inputs on boxes of z, each array (n, n_axes)."""
@@ -347,9 +347,9 @@ class Curve:
     def __init__(self, space: Space, inputs: np.ndarray, places: np.ndarray):
         """Refine a grid of numbers that holds all knots until the encodings change little on each
         cell."""
-        stage = space.stage.take(inputs)
+        encoder = space.encoder.take(inputs)
         self._space, self._inputs = space, inputs
-        self._stage = replace(stage, column=np.zeros(len(inputs), np.intp), n_columns=1)
+        self._encoder = replace(encoder, column=np.zeros(len(inputs), np.intp), n_columns=1)
         x = np.unique(np.concatenate([np.linspace(places[0], places[-1], 9), places]))
         u = self._encode(x)
         for _ in range(HALVINGS):
@@ -369,13 +369,13 @@ class Curve:
 
     def _encode(self, x):
         """Return the inputs of the column at numbers x, (n, n_inputs of it)."""
-        return self._stage.transform(x[:, None])
+        return self._encoder.transform(x[:, None])
 
     def _slopes(self):
         """Bound du/dz on each cell."""
         dx = np.diff(self.x) / np.diff(self.z)
         flat, steep = zip(
-            *(self._space.stage.encoding(v).slopes(self.x, dx) for v in self._inputs), strict=True
+            *(self._space.encoder.encoding(v).slopes(self.x, dx) for v in self._inputs), strict=True
         )
         self._ends = _ranges(np.stack([*(-each for each in flat), *steep], axis=1), np.maximum)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..expansion.terms import stage_of
+from ..expansion.terms import encoder_of
 from .relaxations import TermSum
 from .search import Search
 from .space import Space
@@ -36,7 +36,7 @@ class StepSpace(Space):
         self, model: Expansion, box: Box, seen: np.ndarray, j: int, step: tuple[float, float]
     ):
         """Make the coordinates; step : two values of column j, of which `row` has the second."""
-        of_column = np.flatnonzero(stage_of(model.features).column[seen] == j)
+        of_column = np.flatnonzero(encoder_of(model.features).column[seen] == j)
         fixed = replace(box, levels=box.levels | {j: np.array([step[1]])})
         super().__init__(model, fixed, np.concatenate([seen, seen[of_column]]))
         self.before, self.after = self.place, self.place.copy()
@@ -56,13 +56,13 @@ def falls_at_steps(
     The search is for the most that f times the sign falls there, or 0. Terms that are the same at
     both values take no part.
     """
-    stage = stage_of(model.features)
+    encoder = encoder_of(model.features)
     terms = [(term, coef) for term, coef in terms if j in term.columns]
     seen = np.unique(np.concatenate([term.encodings for term, _ in terms]))
     for step in pairwise(box.levels[j][~np.isnan(box.levels[j])].tolist()):
-        cells = np.zeros((2, stage.n_columns))
+        cells = np.zeros((2, encoder.n_columns))
         cells[:, j] = step
-        U, moving = stage.transform(cells), []
+        U, moving = encoder.transform(cells), []
         for term, coef in terms:
             one, other = term.parts(U)[np.searchsorted(term.columns, j)]
             if one != other:

@@ -28,7 +28,7 @@ from .vectors import HostVectors, RowVectors
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from ..columns.table import Categorical
 
 __all__ = [
@@ -82,20 +82,22 @@ def as_rows(
 
 
 def read_rows(
-    X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_features: int | None = None
+    X: MatrixLike, encoder: ColumnEncoder | None, workers: int = 1, *, n_features: int | None = None
 ) -> Rows:
-    """Return the rows of X as numbers that a column stage can encode, such as codes for the levels
-    of a category.
+    """Return the rows of X as numbers that a column encoder can encode, such as codes for the
+    levels of a category.
 
-    The rows are not encoded yet: `Rows.staged` does so.
+    The rows are not encoded yet: `Rows.encoded` does so.
 
-    stage : ColumnStage or None
-        The stage, whose table defines how a data frame is read. None: X must be numbers.
+    encoder : ColumnEncoder or None
+        The encoder, whose table defines how a data frame is read. None: X must be numbers.
     n_features : int or None
         As in `as_rows`. A data frame is read by position where the model was fitted to an array.
     """
-    X = read_table(X, stage, n_features)
-    return as_rows(X, workers, n_features=n_features, may_miss=stage is not None and stage.may_miss)
+    X = read_table(X, encoder, n_features)
+    return as_rows(
+        X, workers, n_features=n_features, may_miss=encoder is not None and encoder.may_miss
+    )
 
 
 def is_elsewhere(X: Any) -> bool:
@@ -125,14 +127,14 @@ def learn_table(X: MatrixLike, categorical: Categorical) -> tuple[Any, Table]:
     return X.learn(categorical) if isinstance(X, Chunks) else Table.learn(X, categorical)
 
 
-def read_table(X: MatrixLike, stage: ColumnStage | None, n_features: int | None) -> Any:
+def read_table(X: MatrixLike, encoder: ColumnEncoder | None, n_features: int | None) -> Any:
     """Return X as numbers: a frame, or an array with categories, or `Chunks` of these, by the table
-    of a stage.
+    of an encoder.
 
     n_features : the number of columns of a model without a table, by which a frame is read by
         position; None: it is not read
     """
-    table = None if stage is None else stage.table
+    table = None if encoder is None else encoder.table
     X = as_readable(X, table is not None and not table.is_numeric)
     first = first_rows(X)
     if table is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .._base.threads import Workers
     from .._base.types import Array, DenseOrCSR
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from .few_values import FewValues
     from .protocols import FeatureSetLike, ProjectionLike
 
@@ -41,8 +41,8 @@ class Block(ABC):
     dtype: np.dtype
 
     @abstractmethod
-    def staged(self, stage: ColumnStage) -> Block:
-        """Return the block of the encodings that a column stage makes of these rows."""
+    def encoded(self, encoder: ColumnEncoder) -> Block:
+        """Return the block of the encodings that a column encoder makes of these rows."""
 
     @abstractmethod
     def correlate(self, features: FeatureSetLike, v: Array) -> np.ndarray:
@@ -104,13 +104,13 @@ class Block(ABC):
 
     @abstractmethod
     def map_parts(
-        self, function: Callable[[Any, Block], Array], stage: ColumnStage | None, size: int
+        self, function: Callable[[Any, Block], Array], encoder: ColumnEncoder | None, size: int
     ) -> Array:
         """Return the results of function(X, block), one above the other, for parts of at most
         `size` rows.
 
         function : a function of the rows of a part, and of the block of the encodings that a column
-            stage makes of them, which returns an array with a line for each row. None: the rows
+            encoder makes of them, which returns an array with a line for each row. None: the rows
             themselves.
         """
 

@@ -30,7 +30,7 @@ from .._core.boxes import common
 from .._core.features import PANEL
 from .._core.moments import by_sign, entry_extremes, second_moments
 from .._core.rows import RowSlice
-from ..columns.stage import ColumnStage, EncodedMatrix
+from ..columns.encoder import ColumnEncoder, EncodedMatrix
 from .block import Block, wider_extremes
 from .few_values import FewValues
 
@@ -119,7 +119,7 @@ class CoreBlock(Block):
     it.
 
     While entered as a context manager it keeps its threads, the inputs of monomials, and the
-    encodings of these rows by the last column stage; otherwise they are made anew for each sum or
+    encodings of these rows by the last column encoder; otherwise they are made anew for each sum or
     product. In its methods the variable `block` is a `FeatureBlock`, not a block of rows.
     """
 
@@ -145,24 +145,24 @@ class CoreBlock(Block):
             of its own.
         keeps : whether to keep results as if entered, on threads that another block has entered.
         """
-        self.X, self.workers, self._kept, self._staged = X, workers, {} if keeps else None, None
+        self.X, self.workers, self._kept, self._encoded = X, workers, {} if keeps else None, None
         self.scratch = Scratch() if scratch is None else scratch
         self.dtype = X.dtype
         self.n_rows, self.n_features_in = X.shape
 
-    def staged(self, stage: ColumnStage) -> CoreBlock:
-        """Return the block of the encodings that a column stage makes of these rows: while entered,
-        the same object each time.
+    def encoded(self, encoder: ColumnEncoder) -> CoreBlock:
+        """Return the block of the encodings that a column encoder makes of these rows: while
+        entered, the same object each time.
 
         Dense rows are encoded slice by slice, CSR rows at once.
         """
-        if self._staged is not None and self._staged[0] is stage:
-            return self._staged[1]
+        if self._encoded is not None and self._encoded[0] is encoder:
+            return self._encoded[1]
         shown = self.on_same_threads(
-            stage.transform(self.X) if is_sparse(self.X) else EncodedMatrix(self.X, stage)
+            encoder.transform(self.X) if is_sparse(self.X) else EncodedMatrix(self.X, encoder)
         )
         if self._kept is not None:
-            self._staged = stage, shown
+            self._encoded = encoder, shown
         return shown
 
     def on_same_threads(self, X: DenseOrCSR) -> CoreBlock:
@@ -176,7 +176,7 @@ class CoreBlock(Block):
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._kept = self._staged = None
+        self._kept = self._encoded = None
         self.workers.__exit__(*error)
 
     def _each_slice(self, function, work, at_least=0):
@@ -398,11 +398,13 @@ class CoreBlock(Block):
         return out
 
     def map_parts(
-        self, function: Callable[[Any, Block], np.ndarray], stage: ColumnStage | None, size: int
+        self, function: Callable[[Any, Block], np.ndarray], encoder: ColumnEncoder | None, size: int
     ) -> np.ndarray:
         def part(rows):
             X = _rows_at(self.X, rows)
-            return function(X, CoreBlock(X if stage is None else stage.transform(X), Workers(1)))
+            return function(
+                X, CoreBlock(X if encoder is None else encoder.transform(X), Workers(1))
+            )
 
         with single_threaded_blas():
             return np.concatenate(

@@ -4,7 +4,7 @@ products and sums are made there.
 Where a GPU kernel would go: one that computes features, in place of `ArrayBlock._evaluator`; one
 that also adds them up, without storing a tile of Phi, in place of `ArrayBlock._correlate`,
 `correlate_pair` and `apply`. They would be methods of a subclass of `ArrayBlock`, which
-`DeviceRows.__init__` would choose by the namespace and the device, and `ArrayBlock.staged` would
+`DeviceRows.__init__` would choose by the namespace and the device, and `ArrayBlock.encoded` would
 keep. Otherwise the code is written in the operations of the namespace.
 
 Features and coefficients are copied to the device, and sums are copied back. Row vectors and
@@ -20,7 +20,7 @@ import numpy as np
 from .._base.arrays import from_host, is_foreign, is_on_host, namespace_of, to_host
 from .._base.checks import check_device_X
 from .._base.threads import Workers
-from ..columns.stage import EncodedMatrix
+from ..columns.encoder import EncodedMatrix
 from .block import Block
 from .core_block import slices
 from .few_values import FewValues
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._base.types import Array, RowVector
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from .protocols import FeatureSetLike, ProjectionLike
 
 # Most numbers in a tile of the feature matrix, 128 MB in float32.
@@ -157,8 +157,8 @@ class ArrayBlock(Block):
         # float64, or float32 where JAX is not set to 64 bits
         self._widest = self._put(np.zeros(1)).dtype
 
-    def staged(self, stage: ColumnStage) -> ArrayBlock:
-        return ArrayBlock(EncodedMatrix(self.X, stage), self.xp, self.device)
+    def encoded(self, encoder: ColumnEncoder) -> ArrayBlock:
+        return ArrayBlock(EncodedMatrix(self.X, encoder), self.xp, self.device)
 
     def correlate(self, features: FeatureSetLike, v: Array) -> np.ndarray:
         return self._correlate(features, v, lambda phi: phi)
@@ -245,12 +245,12 @@ class ArrayBlock(Block):
         return self.xp.concat(tiles, axis=0)
 
     def map_parts(
-        self, function: Callable[[Any, Block], Array], stage: ColumnStage | None, size: int
+        self, function: Callable[[Any, Block], Array], encoder: ColumnEncoder | None, size: int
     ) -> Array:
         def part(rows):
             X = self.X[rows, :]
             return function(
-                X, ArrayBlock(X if stage is None else stage.transform(X), self.xp, self.device)
+                X, ArrayBlock(X if encoder is None else encoder.transform(X), self.xp, self.device)
             )
 
         return self.xp.concat(

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
     from .._base.threads import Workers
     from .._base.types import Array, DenseOrCSR, RowVector
-    from ..columns.stage import ColumnStage
+    from ..columns.encoder import ColumnEncoder
     from .block import Block
     from .protocols import FeatureSetLike, ProjectionLike
     from .vectors import RowVectors
 
-# Most numbers that `Rows.staged` stores as the encodings of dense rows in memory for one pass.
+# Most numbers that `Rows.encoded` stores as the encodings of dense rows in memory for one pass.
 FEW = 2**12
 # The same for the many passes of a fit.
 DURING_A_FIT = 2**23
@@ -159,19 +159,19 @@ class Rows(ABC):
         of the user's X."""
         return answer
 
-    def staged(self, stage: ColumnStage | None, is_asked_often: bool = False) -> Rows:
-        """Return the rows of the encodings that a column stage makes of the columns: features are
+    def encoded(self, encoder: ColumnEncoder | None, is_asked_often: bool = False) -> Rows:
+        """Return the rows of the encodings that a column encoder makes of the columns: features are
         functions of the encodings.
 
         Few dense rows in memory are encoded at once, others block by block at each pass. None, or a
-        stage that changes nothing: the rows themselves.
+        encoder that changes nothing: the rows themselves.
         """
-        if stage is None or stage.is_identity or (self.is_finite and stage.fills_alone):
+        if encoder is None or encoder.is_identity or (self.is_finite and encoder.fills_alone):
             return self
         few = DURING_A_FIT if is_asked_often else FEW
-        if self.in_memory and not self.is_sparse and self.n_rows * len(stage) <= few:
-            return self.on_same_threads(stage.transform(self.array()))
-        return StagedRows(self, stage)
+        if self.in_memory and not self.is_sparse and self.n_rows * len(encoder) <= few:
+            return self.on_same_threads(encoder.transform(self.array()))
+        return EncodedRows(self, encoder)
 
     # ---------------------------------------------------------------- sums and products, by sum and
     # map
@@ -348,8 +348,8 @@ class Rows(ABC):
         return int(self.sum(lambda block: block.longest_row, add=np.maximum))
 
 
-class StagedRows(Rows):
-    """Encoded rows: each block, wherever it lives, encodes its columns by a column stage at each
+class EncodedRows(Rows):
+    """Encoded rows: each block, wherever it lives, encodes its columns by a column encoder at each
     pass."""
 
     n_rows: int
@@ -358,12 +358,12 @@ class StagedRows(Rows):
     in_memory: bool
     workers: Workers
 
-    def __init__(self, rows: Rows, stage: ColumnStage):
-        self._rows, self._stage = rows, stage
-        self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(stage), rows.dtype
+    def __init__(self, rows: Rows, encoder: ColumnEncoder):
+        self._rows, self._encoder = rows, encoder
+        self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(encoder), rows.dtype
         self.in_memory, self.vectors = rows.in_memory, rows.vectors
         self.workers = rows.workers
-        self.is_sparse: bool = rows.is_sparse and stage.keeps_zeros
+        self.is_sparse: bool = rows.is_sparse and encoder.keeps_zeros
 
     @property
     def n_passes(self) -> int:
@@ -375,19 +375,19 @@ class StagedRows(Rows):
         *vectors: RowVector,
         add: Callable[[Any, Any], Any] = np.add,
     ) -> Any:
-        return self._rows.sum(partial(_ask_staged, self._stage, answer), *vectors, add=add)
+        return self._rows.sum(partial(_ask_encoded, self._encoder, answer), *vectors, add=add)
 
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
-        return self._rows.map(partial(_ask_staged, self._stage, answer), *vectors, axis=axis)
+        return self._rows.map(partial(_ask_encoded, self._encoder, answer), *vectors, axis=axis)
 
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
-        return self._rows.map_and_sum(partial(_ask_staged, self._stage, answer), *vectors)
+        return self._rows.map_and_sum(partial(_ask_encoded, self._encoder, answer), *vectors)
 
     def take(self, index: np.ndarray) -> Rows:
-        return self._rows.take(index).staged(self._stage, is_asked_often=True)
+        return self._rows.take(index).encoded(self._encoder, is_asked_often=True)
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        return self._stage.transform(self._rows.array(index))
+        return self._encoder.transform(self._rows.array(index))
 
     def on_same_threads(self, X: DenseOrCSR) -> Rows:
         return self._rows.on_same_threads(X)
@@ -403,9 +403,9 @@ class StagedRows(Rows):
         self._rows.__exit__(*error)
 
 
-def _ask_staged(stage, answer, block, *parts):
-    """Compute answer(block, *parts) on the encodings that a column stage makes of a block."""
-    return answer(block.staged(stage), *parts)
+def _ask_encoded(encoder, answer, block, *parts):
+    """Compute answer(block, *parts) on the encodings that a column encoder makes of a block."""
+    return answer(block.encoded(encoder), *parts)
 
 
 def correlation(features: FeatureSetLike, block: Block, v: Array) -> np.ndarray:

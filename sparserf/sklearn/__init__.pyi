@@ -17,7 +17,7 @@ from ..columns.constraints import (
     Interactions,
     Signs,
 )
-from ..columns.stage import (
+from ..columns.encoder import (
     Extrapolate,
     Missing,
     Units,

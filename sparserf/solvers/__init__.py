@@ -8,5 +8,5 @@ nonnegative   least squares in which some coefficients must be at least 0
 ridge         the ridge problem on a support: Newton's method in the primal or the dual
 greedy        the coefficients of greedy selection, from the rows or from a table of inner products
 multinomial   block coordinate descent over the classes of a multinomial model
-krylov        conjugate gradients; cholesky: Cholesky factors; effort: the work that a fit may take
+krylov        conjugate gradients; cholesky: Cholesky factors; budget: the work that a fit may take
 """

@@ -17,14 +17,14 @@ import numpy as np
 
 from ..features import FeatureSet, Linear
 from ..rows import correlation
-from .effort import UNBOUNDED
+from .budget import UNBOUNDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import RowVector
     from ..rows import Rows
-    from .effort import Effort
+    from .budget import Budget
     from .problem import Problem
     from .ridge import LocalModel, RidgeProblem
 
@@ -36,17 +36,17 @@ class ActiveFeatures:
     features : FeatureSet
     index : ndarray of shape (len(self),)
         The index of each feature in the dictionary, in the order in which they came.
-    effort : Effort
+    budget : Budget
         Counts the Gram matrices.
     is_rough : bool
         Whether the Gram matrix is of products in single precision.
     """
 
-    effort: Effort
+    budget: Budget
     is_rough: bool
 
-    def __init__(self, rows: Rows, effort: Effort = UNBOUNDED):
-        self._rows, self.effort = rows, effort
+    def __init__(self, rows: Rows, budget: Budget = UNBOUNDED):
+        self._rows, self.budget = rows, budget
         # Phi' diag(h) Phi and Phi' h of the first features
         self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
         self._h, self.is_rough = None, False
@@ -143,7 +143,7 @@ class ActiveFeatures:
         if 0 < k == p:
             return self._gram, self._sums
         rows, features = self._rows_and_features()
-        self.effort.add(self._rows.vectors.count(h) * (p * p - k * k) / 2)
+        self.budget.add(self._rows.vectors.count(h) * (p * p - k * k) / 2)
         dtype = np.float32 if is_rough else None  # None is the precision of the rows
         if k == 0:
             self._gram, self._sums = rows.moments(features, features, h, dtype)
@@ -173,7 +173,7 @@ class ActiveFeatures:
                 self._forget()
             elif n_changed:
                 rows, features = self._rows_and_features()
-                self.effort.add(n_changed * k * k / 2)
+                self.budget.add(n_changed * k * k / 2)
                 dtype = np.float32 if self.is_rough else None
                 gram, sums = rows.signed_moments(features.take(np.arange(k)), change, dtype)
                 self._gram, self._sums = self._gram + gram, self._sums + sums

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..features import FeatureSet
     from ..rows import Rows
     from ..rows.rows import Question
-    from .effort import Effort
+    from .budget import Budget
 
 # A fall of the objective below this share of it is rounding.
 L1_ROUNDING = 1e-14
@@ -74,7 +74,7 @@ LEAST_SHARE = 0.01
 # The factor by which it grows after each rejected step, and falls after each whole one.
 SHARE_FACTOR = 10
 # The time of a step on next to nothing, in multiplications.
-STEP_EFFORT = 1e7
+STEP_WORK = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
 LARGEST_STEP = 1e250
 # The quadratic model is made of a sample of the rows, at first of so many for each term.
@@ -264,8 +264,8 @@ class WorkingSet(ActiveFeatures):
     z: RowVector
     v: RowVector
 
-    def __init__(self, rows: Rows, problem: L1Problem, effort: Effort):
-        super().__init__(rows, effort)
+    def __init__(self, rows: Rows, problem: L1Problem, budget: Budget):
+        super().__init__(rows, budget)
         self.weights: CurvatureWeights = CurvatureWeights(problem)
         self.w, self.g = np.zeros(0), np.zeros(0)
         f = rows.vectors.zeros()
@@ -367,7 +367,7 @@ def solve(
     most tol.
 
     The objective never rises, but for rounding. The end is above tol where no step lowers the
-    objective by more than rounding, the effort of A is spent, or max_iter steps are done.
+    objective by more than rounding, the budget of A is spent, or max_iter steps are done.
 
     share : the share of the largest violation that may remain after a step
     ask_with : a function of w, the questions to ask the rows in the same pass as a step to w that
@@ -377,9 +377,9 @@ def solve(
     is_exact = problem.loss.is_quadratic
     trust, damping = 0.0 if is_exact else TRUST, DAMPING
     for k in range(max_iter):
-        if gap <= tol or A.effort.is_spent:
+        if gap <= tol or A.budget.is_spent:
             break
-        A.effort.add(STEP_EFFORT)
+        A.budget.add(STEP_WORK)
         h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
 
         # The gap shrinks with the violation.
@@ -449,7 +449,7 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
 
     # Where rounding has left H no minimum, d may be of any size.
     nonnegative = A.features.nonnegative
-    at = minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort, nonnegative=nonnegative)
+    at = minimize(H, A.g, A.w, problem.alpha, *accuracy, budget=A.budget, nonnegative=nonnegative)
     d = at - A.w
     questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
     predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())

@@ -19,11 +19,11 @@ import numpy as np
 
 from .._base.progress import check_not_ended
 from .._core.descent import descend, largest_violation
+from .budget import UNBOUNDED
 from .cholesky import factor_positive, solve_positive
-from .effort import UNBOUNDED
 
 if TYPE_CHECKING:
-    from .effort import Effort
+    from .budget import Budget
 
 # Passes of coordinate descent before each Newton step.
 PASSES = 20
@@ -42,11 +42,11 @@ def minimize(
     alpha: float,
     tol: float,
     enough: float = 0.0,
-    effort: Effort = UNBOUNDED,
+    budget: Budget = UNBOUNDED,
     nonnegative: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which
-    the effort is spent.
+    the budget is spent.
 
     enough : a violation that will do where quick_rounds rounds do not come to tol
     nonnegative : a mask of the x_j that must be at least 0, as the w_j are; None: there are none
@@ -65,24 +65,24 @@ def minimize(
         x, v = x.copy(), g + H @ (x - w)
         for k in range(rounds):
             check_not_ended()
-            effort.add(wait * PASSES * len(x) ** 2)
+            budget.add(wait * PASSES * len(x) ** 2)
             if (
                 descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol
-                or effort.is_spent
+                or budget.is_spent
                 or k == rounds - 1
             ):
                 break
-            effort.add_factor(np.count_nonzero(x))
+            budget.add_factor(np.count_nonzero(x))
             newton_step(H, x, v, alpha, nonnegative)
             v = g + H @ (x - w)  # computed anew: updates add up rounding
         return x, largest_violation(x, v, alpha, nonnegative)
 
     x, violation = alternate(w, tol, quick_rounds)
     tol = max(tol, enough)
-    if violation > tol and not effort.is_spent:
+    if violation > tol and not budget.is_spent:
         x, violation = alternate(x, tol, few_rounds)
-    if violation > tol and not effort.is_spent:
-        x, _ = alternate(interior_point(H, g, w, alpha, tol, effort, nonnegative), tol, most_rounds)
+    if violation > tol and not budget.is_spent:
+        x, _ = alternate(interior_point(H, g, w, alpha, tol, budget, nonnegative), tol, most_rounds)
     return x
 
 
@@ -191,10 +191,10 @@ def interior_point(
     w: np.ndarray,
     alpha: float,
     tol: float,
-    effort: Effort,
+    budget: Budget,
     nonnegative: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return x to a violation of at most tol, or as near as rounding or the effort lets.
+    """Return x to a violation of at most tol, or as near as rounding or the budget lets.
 
     x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at
     the optimum u z = 0 and z is nonnegative. A coefficient counts as zero where both its parts, in
@@ -221,7 +221,7 @@ def interior_point(
 
     for _ in range(INTERIOR_STEPS):
         check_not_ended()
-        effort.add_factor(len(w))
+        budget.add_factor(len(w))
         x, mean = u[0] - u[1], np.sum(u * z) / n_parts
         for candidate in (np.where((u / u.max() < z / alpha).all(axis=0), 0.0, x), x):
             v = g + H @ (candidate - w)
@@ -236,7 +236,7 @@ def interior_point(
         step = _newton_direction(H, u, z, residual, exists)
         if (
             violation <= tol
-            or effort.is_spent
+            or budget.is_spent
             or step is None
             or worst > residual_rounding * max(alpha, least_residual)
         ):

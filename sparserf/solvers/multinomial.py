@@ -413,7 +413,7 @@ def joint_l1_step(
     starts, along = np.cumsum([len(A) for A in sets])[:-1], problem.vectors.along
     H, slope_b = _joint_quadratic_model(rows, problem, sets, z)
     accuracy = SHARE * largest_violation(w, g, alpha)
-    d = minimize(H, g, w, alpha, accuracy, effort=sets[0].effort) - w
+    d = minimize(H, g, w, alpha, accuracy, budget=sets[0].budget) - w
     if not np.isfinite(d).all():
         return False
     d_b, of_each = slope_b @ d, np.split(d, starts)
@@ -455,7 +455,7 @@ def _joint_quadratic_model(rows, problem, sets, z):
             weights = vectors.scaled(vectors.output(h, j), sign)
             cross = sign * rows.gram(A.features, sets[j].features, weights)
             H[places[i], places[j]], H[places[j], places[i]] = cross, cross.T
-    sets[0].effort.add(rows.n_rows * n * n / 2)
+    sets[0].budget.add(rows.n_rows * n * n / 2)
     slope_b = np.zeros((k, n))
     if problem.fit_intercept:
         slope_b = -np.linalg.pinv(T, rcond=1e-13, hermitian=True) @ M.T

@@ -138,14 +138,14 @@ def read_moments(
     """
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         check_same_device(name, values, X)
-    rows = read_rows(X, features.stage, workers)
+    rows = read_rows(X, features.encoder, workers)
     if features.n_features_in != rows.n_features_in:
         raise ValueError(
             f"features must have the {rows.n_features_in} inputs of X, got {features.n_features_in}"
         )
     if len(features) == 0:
         raise ValueError("features must hold at least one feature, got an empty FeatureSet")
-    rows = rows.staged(features.stage)
+    rows = rows.encoded(features.encoder)
     target = check_target(y, rows.n_rows, several_outputs=True)
     if folds is None:
         fold = np.zeros(rows.n_rows, np.intp)

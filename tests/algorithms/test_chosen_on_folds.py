@@ -205,7 +205,7 @@ def test_csr_rows_are_as_they_are(method):
     A = np.where(RNG.random((N, 3)) < 0.4, X / [1, 1e6, 1e-3], 0.0)
     y = A @ [1.0, 2.0, -1.0] + 0.1 * RNG.standard_normal(N)
     sparse, dense = method(csr_array(A), y, **SMALL), method(A, y, scale=None, **SMALL)
-    assert sparse.features.stage is None
+    assert sparse.features.encoder is None
     assert np.mean((sparse.predict(csr_array(A)) - y) ** 2) < 0.2 * y.var()
     assert np.mean((dense.predict(A) - y) ** 2) < 0.2 * y.var()
 

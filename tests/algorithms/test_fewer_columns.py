@@ -227,8 +227,8 @@ def test_what_has_no_weight_is_not_written(rng):
     """In no language: neither columns nor levels."""
     X, y = linear_table(rng)
     model = srf.sparse_rf(X, y, rng=0, verbose=False)
-    stage, inputs = model.features.stage, model.features.inputs_seen
-    seen = np.isin(np.arange(X.shape[1]), stage.column[inputs])
+    encoder, inputs = model.features.encoder, model.features.inputs_seen
+    seen = np.isin(np.arange(X.shape[1]), encoder.column[inputs])
     assert 2 <= seen.sum() < X.shape[1]
     for language in ("text", "sql", "python", "javascript"):
         text = model.formula(language, n_terms=None)

@@ -81,7 +81,7 @@ SETTINGS = [
 @ignore_convergence
 def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
     # without it l1 fits that cannot converge take 120 times as long
-    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)
+    monkeypatch.setattr("sparserf.solvers.budget.FIT_WORK", 1e9)
     Z, y = DATA[data]
     y = y if loss == "squared" else y > 0
     for alpha in (0.0 if solver is mfga else 1e-8, 1e-3, 1.0):
@@ -126,8 +126,8 @@ def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
     """A warning tells the gap that is left; max_iter lifts the bound."""
-    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 5e6)
-    monkeypatch.setattr("sparserf.solvers.effort.PASSES", 0)
+    monkeypatch.setattr("sparserf.solvers.budget.FIT_WORK", 5e6)
+    monkeypatch.setattr("sparserf.solvers.budget.PASSES", 0)
     options = {"alpha": 1e-4, "features": features, "n_components": 1000, "rng": 0}
     with pytest.warns(srf.ConvergenceWarning, match="with a duality gap of"):
         model, again = (srf.sparse_rf(X, SMOOTH, workers=workers, **options) for workers in (1, 2))

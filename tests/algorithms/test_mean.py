@@ -15,7 +15,7 @@ from sparserf.algorithms.default.mean import (
 )
 from sparserf.features import FIRST_DRAW, linear_functions
 
-from ..columns.stages import stage_of
+from ..columns.encoders import encoder_of
 from .tasks import task_of
 
 N = 60
@@ -64,17 +64,17 @@ def test_the_sum_predicts_the_weighted_sum(rng, n_outputs):
 def test_inputs_of_two_encodings_stay_different_terms(rng):
     """Of models of numbers in two units, each input counts as it was encoded."""
     X = np.exp(2 * rng.standard_normal((300, 6)))
-    both = stage_of(X).take(np.tile(np.arange(6), 2))
-    stage = replace(both, unit=both.unit * np.repeat([1.0, 3.0], 6))
+    both = encoder_of(X).take(np.tile(np.arange(6), 2))
+    encoder = replace(both, unit=both.unit * np.repeat([1.0, 3.0], 6))
     models, encodings = [], np.arange(12)
     for of_model in (encodings[:6], encodings[6:]):
         d = len(of_model)
         functions = linear_functions(rng.standard_normal((1, d)))
         cosine = srf.Fourier(gamma=0.5).draw(1, d, rng=0)
         features = srf.Linear().draw(None, d).take([0, 2]).concat(functions).concat(cosine)
-        features = features.staged(stage.take(of_model))
+        features = features.encoded(encoder.take(of_model))
         model = model_of(features, [0, 2, d, FIRST_DRAW], rng.standard_normal(4))
-        models.append((model, widen_encodings(model, of_model, encodings, stage)))
+        models.append((model, widen_encodings(model, of_model, encodings, encoder)))
     for model, wide in models:
         np.testing.assert_allclose(wide.predict(X), model.predict(X))
         assert (np.diff(wide.support) > 0).all()

@@ -8,7 +8,7 @@ import pytest
 import sparserf as srf
 from sparserf._base.threads import Workers
 from sparserf.algorithms.default import paths
-from sparserf.solvers.effort import Effort
+from sparserf.solvers.budget import Budget
 
 PATIENT = {
     "drops_columns": False,
@@ -56,7 +56,7 @@ def path_of_losses(losses, best_other_loss):
     member = SimpleNamespace(fold_fit=lambda folds, k: fit, **PATIENT, n_ways=1)
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
     fits = paths.MemberFits(lambda: member, Folds(1), loss, Workers(1))
-    return paths.follow(fits, Effort(np.inf), best_other_loss)
+    return paths.follow(fits, Budget(np.inf), best_other_loss)
 
 
 def test_a_member_far_behind_ends_where_its_falls_are_too_small():

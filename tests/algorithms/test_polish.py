@@ -174,16 +174,16 @@ def test_made_rows_have_cells_of_rows_and_keep_the_encodings_of_a_cell_together(
     table = pd.DataFrame({"a": rng.standard_normal(60), "b": rng.permutation(list("uvwxyz") * 10)})
     y = table["a"].to_numpy() ** 2 + (table["b"] == "u")
     model = srf.sparse_rf(table, y, rng=0, verbose=False)
-    stage = model.features.stage
+    encoder = model.features.encoder
     rows = model.features.rows_of(table)
-    made, h = polish.rows_to_polish_on(rows, np.ones(60), stage)
+    made, h = polish.rows_to_polish_on(rows, np.ones(60), encoder)
     Z, own = made.array(), rows.array()
     assert len(Z) == len(h) == 120 and h.sum() == pytest.approx(1)
     assert h[60:].sum() == pytest.approx(polish.MADE / (1 + polish.MADE))
     np.testing.assert_array_equal(Z[:60], own)
-    for column in np.unique(stage.column):
-        there = {tuple(cells) for cells in own[:, stage.column == column]}
-        assert {tuple(cells) for cells in Z[:, stage.column == column]} <= there
+    for column in np.unique(encoder.column):
+        there = {tuple(cells) for cells in own[:, encoder.column == column]}
+        assert {tuple(cells) for cells in Z[:, encoder.column == column]} <= there
     assert not {tuple(row) for row in Z[60:]} <= {tuple(row) for row in own}
 
 

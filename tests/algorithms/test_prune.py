@@ -459,7 +459,11 @@ def columns_seen(model):
         for k in range(len(block)) if block.activation != "identity" else ():
             inputs = block.inputs_seen(k, features.n_inputs)
             seen.append(
-                len(np.unique(inputs if features.stage is None else features.stage.column[inputs]))
+                len(
+                    np.unique(
+                        inputs if features.encoder is None else features.encoder.column[inputs]
+                    )
+                )
             )
     return seen
 

@@ -306,7 +306,9 @@ def test_rules_get_other_thresholds_and_those_that_are_constant_go(rules):
     edited = srf.refit(rules, frame(X), Y, flatten={"a": (-0.5, 0.5), "b": (0, 0)})
     text = edited.formula()
     assert "b" not in text.split("=", 1)[1].replace("by", "")
-    assert len(edited.features) < len(rules.features) and edited.features.stage.ends.max() == np.inf
+    assert (
+        len(edited.features) < len(rules.features) and edited.features.encoder.ends.max() == np.inf
+    )
     assert any("constant" in each and each.startswith("left out") for each in edited.info.edits)
     rows = frame(FAR)
     inside = rows.assign(a=rows["a"].clip(-0.5, 0.5), b=0.0)
@@ -351,7 +353,7 @@ def test_columns_of_times_have_times_as_ends():
 def test_terms_are_named_by_place_column_and_rule(rules):
     words = [None] * len(rules.features)
     for term in terms_of(rules.features):
-        words[term.position] = term.condition(["a", "b", "c"], rules.features.stage)
+        words[term.position] = term.condition(["a", "b", "c"], rules.features.encoder)
     table = frame(X)
     one = srf.refit(rules, table, Y, drop=2)
     other = srf.refit(rules, table, Y, drop=[words[2]])

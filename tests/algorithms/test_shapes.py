@@ -40,14 +40,14 @@ def table(n, seed):
 
 def inputs_of(model, X, **arguments):
     """Return the constraints of the inputs of a model's features."""
-    stage, d = model.features.stage, model.n_features_in
+    encoder, d = model.features.encoder, model.n_features_in
     names, levels = (
         (None, ())
-        if stage is None or stage.table is None
-        else (stage.table.names, stage.table.levels)
+        if encoder is None or encoder.table is None
+        else (encoder.table.names, encoder.table.levels)
     )
     given = [arguments.get(name) for name in ("monotone", "convex", "interactions")]
-    return read_constraints(*given, X, names, levels, d).of_inputs(stage, d)
+    return read_constraints(*given, X, names, levels, d).of_inputs(encoder, d)
 
 
 def is_kept(model, X, **arguments):
@@ -141,7 +141,7 @@ def test_a_wrong_sign_is_found():
         block = model.features.take([k]).blocks[0]
         weights = block.weights.copy()
         weights[:, 0] *= -1
-        alone = FeatureSet([replace(block, weights=weights)], 3, stage=model.features.stage)
+        alone = FeatureSet([replace(block, weights=weights)], 3, encoder=model.features.encoder)
         assert not keeps(alone, inputs_of(model, X, monotone={0: 1})).any()
         assert (np.diff(alone.transform(x)[:, 0]) <= 0).all()
 

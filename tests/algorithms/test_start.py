@@ -198,9 +198,9 @@ def test_tables_keep_their_encodings(alpha):
     start = srf.sparse_rf(old, y, rng=0, n_components=300)
     model = srf.sparse_rf(new[["age", "city"]], y_new, start=start, alpha=alpha, rng=0)
     for name in ("column", "kind", "level", "center", "unit"):
-        places = np.isin(start.features.stage.column, model.features.stage.column)
+        places = np.isin(start.features.encoder.column, model.features.encoder.column)
         np.testing.assert_array_equal(
-            getattr(model.features.stage, name), getattr(start.features.stage, name)[places]
+            getattr(model.features.encoder, name), getattr(start.features.encoder, name)[places]
         )
     assert r2(model, new, y_new) > 0.8
     strange = new.assign(city="Bonn")

@@ -14,7 +14,7 @@ import sparserf as srf
 from sparserf._base import deadline
 from sparserf._base.progress import FitCallback, check_not_ended, ends_at
 from sparserf.algorithms.default.members import Linear
-from sparserf.solvers.effort import Effort
+from sparserf.solvers.budget import Budget
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (100, 3))
@@ -308,7 +308,7 @@ def test_what_is_no_time_is_refused_before_any_work(limit, error):
 def test_parts_share_the_time_and_tell_the_whole_what_was_cut(set_clock):
     time = [0.0]
     set_clock(lambda: time[0])
-    whole = Effort(deadline=10.0)
+    whole = Budget(deadline=10.0)
     part = whole.part(0.5)
     assert part.deadline == 5.0 and part.part(1.0).deadline == 5.0
     inner = part.part(0.5)
@@ -320,7 +320,7 @@ def test_parts_share_the_time_and_tell_the_whole_what_was_cut(set_clock):
     assert whole.cuts == {"paths": 2, "fits": 1} and (whole.n_finished, inner.n_finished) == (1, 0)
     time[0] = 4.0
     assert whole.part(0.5).deadline == 7.0 and not whole.is_spent
-    assert not Effort(1.0).is_late and Effort().part(0.1).deadline == deadline.NEVER
+    assert not Budget(1.0).is_late and Budget().part(0.1).deadline == deadline.NEVER
 
 
 def test_a_block_is_left_at_the_first_poll_after_its_deadline(set_clock):
@@ -410,8 +410,8 @@ def test_once_the_time_is_over_columns_and_rows_are_looked_at_no_more_than_a_mod
     def refuse(*args, **keywords):
         raise AssertionError("there is no time for this")
 
-    monkeypatch.setattr("sparserf.algorithms.task.fit_rank_stage", refuse)
-    monkeypatch.setattr("sparserf.algorithms.task.fit_interval_stage", refuse)
+    monkeypatch.setattr("sparserf.algorithms.task.fit_rank_encoder", refuse)
+    monkeypatch.setattr("sparserf.algorithms.task.fit_interval_encoder", refuse)
     monkeypatch.setattr("sparserf.algorithms.dependent_rows.detect_dependence", refuse)
     folds = []
     fold_fit = Linear.fold_fit

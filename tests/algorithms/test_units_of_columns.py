@@ -61,8 +61,8 @@ def bits(model, X):
 
 def is_raw(model):
     """Return whether the features of a model see the columns as they are."""
-    stage = model.features.stage
-    return stage is None or stage.is_raw
+    encoder = model.features.encoder
+    return encoder is None or encoder.is_raw
 
 
 def told_of_units(name, X, y=Y, **options):
@@ -107,8 +107,8 @@ def test_robust_units_are_the_default(name):
 def test_widths_are_those_of_columns_scaled_by_hand(name):
     """A map sees (x - center) / unit: columns that are so scaled by hand give the same model."""
     options = {"features": srf.Fourier(gamma=0.3)}
-    stage = fit(name, **options).features.stage
-    by_hand = (X - stage.center) / stage.unit
+    encoder = fit(name, **options).features.encoder
+    by_hand = (X - encoder.center) / encoder.unit
     model = fit(name, by_hand, scale=None, **options)
     np.testing.assert_allclose(model.predict(by_hand), fit(name, **options).predict(X), atol=1e-3)
 

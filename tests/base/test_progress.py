@@ -205,7 +205,7 @@ def test_verbose_leaves_its_line(terminal):
 def test_the_time_that_is_left_is_an_estimate_or_what_the_limit_leaves(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(_display.time, "monotonic", lambda: now[0])
-    free, limited = _display.Clock("x"), _display.Clock("x", 8.0)
+    free, limited = _display.ElapsedTime("x"), _display.ElapsedTime("x", 8.0)
     now[0] = 103.0
     assert [free.text(share, None, None).split(", ")[1:] for share in (0.0, 0.25, 1.0)] == [
         ["3.0 s"],

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf.columns.encoder import ColumnEncoder
 from sparserf.columns.kinds import DAY, MISSING, NUMBER, WEEK, Encoding
-from sparserf.columns.stage import ColumnStage
 from sparserf.features import Activation, BumpBlock, MonomialBlock, NeuronBlock
 
 from ..conftest import SIZES
@@ -42,11 +42,11 @@ def away_from_kinks(f, X, slope):
     return (np.abs(halves - differences(f, X)) < 1e-3 * size).reshape(len(X), -1).all(axis=1)
 
 
-def away_from_knots(stage, X):
+def away_from_knots(encoder, X):
     """Return which rows have no knot of a rank near them, where a kink may be too small to see."""
     good = np.ones(len(X), bool)
-    for v, j in enumerate(() if stage is None else stage.column):
-        knots = stage.knots[stage.first_knot[v] : stage.first_knot[v + 1]]
+    for v, j in enumerate(() if encoder is None else encoder.column):
+        knots = encoder.knots[encoder.first_knot[v] : encoder.first_knot[v + 1]]
         good &= (np.abs(X[:, j, None] - knots) > 3 * H).all(axis=1)
     return good
 
@@ -65,13 +65,13 @@ def test_derivatives_are_limits_of_differences(models, name):
         good = away_from_kinks(f, rows, model.gradient(rows)) & away_from_kinks(
             model.gradient, rows, answer
         )
-        good &= away_from_knots(model.features.stage, rows)
+        good &= away_from_knots(model.features.encoder, rows)
         assert answer.shape == expected.shape and good.sum() > 20
         assert np.abs(answer - expected)[good].max() <= 1e-8 * max(1e-3, np.abs(answer).max())
 
 
 def stage_of_everything():
-    """Return a stage of three columns: numbers with knots and without, whether they are
+    """Return an encoder of three columns: numbers with knots and without, whether they are
     missing, and angles, several encodings of one column."""
     knots = np.array([-1.5, -0.5, 0.25, 1.0, 2.5]), np.array([-2.0, -0.4, 0.1, 0.5, 1.5])
     encodings = [
@@ -83,13 +83,13 @@ def stage_of_everything():
         Encoding(0, WEEK, 1.75),
         Encoding(1, DAY),
     ]
-    stage = ColumnStage.from_encodings(encodings, 3)
+    encoder = ColumnEncoder.from_encodings(encodings, 3)
     center, unit = (
         np.array([0.1, -0.2, 0.05, 0.3, 0.1, 0.2, 0]),
         np.array([0.7, 1.3, 0.8, 0.4, 0.5, 0.7, 3.0]),
     )
     reach = np.array([1.5, 2.0, np.inf, 1.0, np.inf, np.inf, np.inf])
-    return replace(stage, center=center, unit=unit, reach=reach, fill=np.full(7, 0.3))
+    return replace(encoder, center=center, unit=unit, reach=reach, fill=np.full(7, 0.3))
 
 
 def drawn_blocks(rng, d, m):
@@ -114,9 +114,9 @@ def drawn_blocks(rng, d, m):
 @pytest.mark.parametrize("kind", range(4 + 2 * len(ACTIVATIONS)))
 def test_every_kind_of_feature_by_every_kind_of_encoding(models, kind, rng):
     """Several encodings of a column have mixed derivatives, too."""
-    stage = stage_of_everything()
-    block = drawn_blocks(rng, len(stage), 7)[kind]
-    features = srf.FeatureSet([block], len(stage), stage=stage)
+    encoder = stage_of_everything()
+    block = drawn_blocks(rng, len(encoder), 7)[kind]
+    features = srf.FeatureSet([block], len(encoder), encoder=encoder)
     coef = rng.standard_normal((2, 7))
     model = replace(
         models["linear"], features=features, coef=coef, intercept=np.zeros(2), support=np.arange(7)
@@ -190,7 +190,7 @@ def test_of_a_data_frame(of_frame):
     """Missing cells, categories and means of levels have derivative 0."""
     model, data = of_frame
     answer = model.gradient(data)
-    table = model.features.stage.table
+    table = model.features.encoder.table
     category = [j for j, levels in enumerate(table.levels) if levels is not None]
     assert category and not answer[:, category].any() and not answer[data.isna().to_numpy()].any()
     rows = np.nan_to_num(table.read(data), nan=0.5) + 1e-7
@@ -210,10 +210,10 @@ def test_one_sided_at_kinks(models):
     """The right side at knots and centers, the rising side of a relu, 0 at steps and beyond
     limits."""
     knots = np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 3.0])
-    stage = ColumnStage.from_encodings([Encoding(0, NUMBER, 0, knots)], 1)
+    encoder = ColumnEncoder.from_encodings([Encoding(0, NUMBER, 0, knots)], 1)
 
-    def of(block, stage=None, **k):
-        features = srf.FeatureSet([block], 1, stage=stage)
+    def of(block, encoder=None, **k):
+        features = srf.FeatureSet([block], 1, encoder=encoder)
         return replace(
             models["linear"],
             features=features,
@@ -225,7 +225,7 @@ def test_one_sided_at_kinks(models):
 
     one, zero = np.ones((1, 1)), np.zeros(1)
     rows = np.array([[-1.0], [0.0], [1.0], [2.0], [3.0], [np.nan]])
-    ranked = of(NeuronBlock("identity", 1.0, one, zero), stage)
+    ranked = of(NeuronBlock("identity", 1.0, one, zero), encoder)
     assert (
         ranked.gradient(rows).ravel().tolist() == [0, 2, 0.5, 0.5, 0, 0]
         and not ranked.hessian_diag(rows).any()

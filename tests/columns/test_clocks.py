@@ -21,7 +21,7 @@ from sparserf.columns.table import Table
 from sparserf.explain.evaluate import decision_values
 from sparserf.proof.space import Curve
 
-from .stages import stage_of
+from .encoders import encoder_of
 
 NAN = np.nan
 DAY = 86_400
@@ -337,8 +337,8 @@ def kinds_of(stamps, weight=None):
     """Return the names of the encodings of a column of times."""
     X, table = Table.learn(np.asarray(stamps)[:, None])
     weight = np.ones(len(X)) if weight is None else weight
-    stage = stage_of(X, weight, table=table)
-    names = stage.names(["at"])
+    encoder = encoder_of(X, weight, table=table)
+    names = encoder.names(["at"])
     angles = [
         name.removeprefix("at (cosine of ").removesuffix(")") for name in names if "cosine" in name
     ]
@@ -390,21 +390,21 @@ def test_angles_as_far_as_they_vary(stamps, angles):
 
 def test_encodings_are_days_and_points_on_circles():
     X, table = Table.learn(HOURS[:, None])
-    stage = stage_of(X, table=table)
-    U = stage.transform(X)
+    encoder = encoder_of(X, table=table)
+    U = encoder.transform(X)
     unit = np.sqrt(0.5)
     for v, period in ((1, 365.2425), (3, 7), (5, 1)):
         angle = 2 * np.pi * DAYS / period
         np.testing.assert_allclose(U[:, v], np.cos(angle) / unit, atol=1e-9)
         np.testing.assert_allclose(U[:, v + 1], np.sin(angle) / unit, atol=1e-9)
-    assert np.corrcoef(U[:, 0], DAYS)[0, 1] > 0.999999 and len(stage) == 7
-    np.testing.assert_allclose(np.asarray(stage.transform(strict.asarray(X))), U, atol=1e-9)
-    missing = stage.transform(np.array([[NAN]]))
-    np.testing.assert_array_equal(missing, stage.fill[None])
+    assert np.corrcoef(U[:, 0], DAYS)[0, 1] > 0.999999 and len(encoder) == 7
+    np.testing.assert_allclose(np.asarray(encoder.transform(strict.asarray(X))), U, atol=1e-9)
+    missing = encoder.transform(np.array([[NAN]]))
+    np.testing.assert_array_equal(missing, encoder.fill[None])
     np.testing.assert_allclose(
-        np.asarray(stage.transform(strict.asarray([[NAN]]))), missing, atol=1e-12
+        np.asarray(encoder.transform(strict.asarray([[NAN]]))), missing, atol=1e-12
     )
-    raw = stage_of(X, table=table, is_scaled=False)
+    raw = encoder_of(X, table=table, is_scaled=False)
     # days from their centre
     assert raw.is_raw and abs(raw.transform(X)[:, 0].mean()) < 40 and (raw.unit == 1).all()
 
@@ -463,7 +463,7 @@ def test_every_library_and_the_file(models, name, tmp_path):
         srf.SparseModel.from_json(model.to_json()),
         pickle.loads(pickle.dumps(model)),
     ):
-        assert other.features.stage.table.is_same(model.features.stage.table)
+        assert other.features.encoder.table.is_same(model.features.encoder.table)
         for X in (
             table,
             pl.from_pandas(table),
@@ -492,7 +492,7 @@ def test_arrays_of_dates():
     for X in (stamps, objects):
         model = FITS["mfga"](X, Y)
         assert (
-            model.features.stage.table.clocks == {0: DATES}
+            model.features.encoder.table.clocks == {0: DATES}
             and np.var(model.predict(X) - Y) < 0.2 * Y.var()
         )
     assert np.array_equal(
@@ -518,7 +518,8 @@ def test_everything_that_takes_rows(models):
             X, Y
         )
         assert (
-            estimator.score(X, Y) > 0.8 and estimator.model_.features.stage.table.clocks[0] == DATES
+            estimator.score(X, Y) > 0.8
+            and estimator.model_.features.encoder.table.clocks[0] == DATES
         )
     found = srf.cross_validate(
         partial(srf.mfga, rng=0), table, Y, {"n_nonzero_coefs": [2, 8]}, rng=0
@@ -550,7 +551,7 @@ def test_constraints_in_a_date(constraint):
     model = srf.sparse_rf(
         FRAME, Y + DAYS / 100, rng=0, effort=0.1, verbose=False, **{constraint: {"at": 1}}
     )
-    names = model.features.stage.names(["at", "a", "clock"])
+    names = model.features.encoder.names(["at", "a", "clock"])
     seen = {names[v] for v in np.flatnonzero(model.features.inputs_seen)}
     assert not any(name.startswith("at (") for name in seen)
     if constraint == "monotone":
@@ -564,7 +565,7 @@ def test_calculus_and_proofs(models, name):
     model, rng = fitted[name], np.random.default_rng(0)
     # bumps have kinks at training rows
     table = table.assign(at=table["at"] + pd.Timedelta(minutes=37), clock=dt.time(10, 17))
-    X = model.features.stage.table.read(table)
+    X = model.features.encoder.table.read(table)
     gradient, there = model.gradient(table), ~np.isnan(X).any(axis=1)
     up, down = (X[there] + h * np.array([1e-5, 0, 0]) for h in (1, -1))
     slope = (decision_values(model, up)[0] - decision_values(model, down)[0]) / 2e-5  # per day
@@ -726,7 +727,7 @@ def test_sql_of_days_of_all_centuries(engine):
 @pytest.mark.slow
 def test_c_onnx_and_symbols(models, name, tmp_path):
     table, fitted = models
-    model, X = fitted[name], fitted[name].features.stage.table.read(table)
+    model, X = fitted[name], fitted[name].features.encoder.table.read(table)
     expected = model.predict(table)
     runtime = pytest.importorskip("onnxruntime")
     for dtype, bound in (("float32", 1e-5), ("float64", 1e-9)):

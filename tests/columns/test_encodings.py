@@ -10,7 +10,7 @@ from sparserf.columns.encodings import target_encode
 from sparserf.columns.table import Table
 
 from ..conftest import phi_oracle
-from .stages import ranks_of, stage_of
+from .encoders import encoder_of, ranks_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((900, 3))
@@ -20,10 +20,10 @@ HOLES = np.where(RNG.random(X.shape) < [0.0, 0.3, 0.0], np.nan, X)
 def test_encodings_of_numbers():
     """A number has one encoding, and where cells are missing another that says so."""
     Z = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] > 0, HOLES[:, 1]])
-    stage = stage_of(Z)
-    assert stage.names(list("abc")) == ["a", "b", "c", "c is missing"]
-    assert stage.column.tolist() == [0, 1, 2, 2]
-    shown, is_missing = stage.transform(Z), np.isnan(Z[:, 2])
+    encoder = encoder_of(Z)
+    assert encoder.names(list("abc")) == ["a", "b", "c", "c is missing"]
+    assert encoder.column.tolist() == [0, 1, 2, 2]
+    shown, is_missing = encoder.transform(Z), np.isnan(Z[:, 2])
     assert np.isfinite(shown).all() and (shown[is_missing, 2] == 0).all()
     assert len(np.unique(shown[is_missing, 3])) == len(np.unique(shown[~is_missing, 3])) == 1
     assert (np.diff(shown[np.argsort(Z[:, 0]), 0]) >= 0).all()
@@ -32,9 +32,9 @@ def test_encodings_of_numbers():
 def test_ranks_of_numbers():
     """Ranks rise with the number and are normal scores; columns of two values have none."""
     Z = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] > 0, HOLES[:, 1]])
-    stage, numbers = ranks_of(Z)
-    assert numbers.tolist() == [0, 2] and stage.column.tolist() == [0, 2]
-    ranks = stage.transform(Z)
+    encoder, numbers = ranks_of(Z)
+    assert numbers.tolist() == [0, 2] and encoder.column.tolist() == [0, 2]
+    ranks = encoder.transform(Z)
     assert np.corrcoef(ranks[:, 0], X[:, 0])[0, 1] > 0.99
     assert (np.diff(ranks[np.argsort(Z[:, 0]), 0]) >= 0).all()
     assert (ranks[np.isnan(Z[:, 2]), 1] == 0).all() and np.isfinite(ranks).all()
@@ -49,13 +49,13 @@ def test_equal_numbers_have_one_rank():
 
 @pytest.mark.parametrize("namespace", ["numpy", "strict"])
 def test_features_of_encodings(namespace):
-    """Features may see some encodings of a stage, in any order."""
+    """Features may see some encodings of an encoder, in any order."""
     Z = np.column_stack([np.exp(0.5 * X[:, 0]), X[:, 1], X[:, 2] > 0, X[:, 2]])
-    stage, seen = stage_of(Z), np.array([3, 0, 2])
+    encoder, seen = encoder_of(Z), np.array([3, 0, 2])
     every = srf.Fourier(gamma=0.2).draw(30, len(seen), rng=0)
-    features = every.seeing(seen, len(stage)).staged(stage)
-    assert features.n_features_in == features.n_inputs == len(stage) == 4
-    expected = every.transform(stage.take(seen).transform(Z))
+    features = every.seeing(seen, len(encoder)).encoded(encoder)
+    assert features.n_features_in == features.n_inputs == len(encoder) == 4
+    expected = every.transform(encoder.take(seen).transform(Z))
     there = strict.asarray(Z) if namespace == "strict" else Z
     assert np.allclose(np.asarray(features.transform(there)), expected) and np.allclose(
         phi_oracle(features, Z), expected
@@ -70,10 +70,10 @@ def test_encodings_of_huge_cells_do_not_overflow(size):
     for n_wild in (1, 5):
         wild = HOLES[:60].copy()
         wild[:n_wild] = size
-        stage = stage_of(wild)
-        shown = stage.transform(wild)
+        encoder = encoder_of(wild)
+        shown = encoder.transform(wild)
         assert np.isfinite(shown).all()
-        assert np.allclose(np.asarray(stage.transform(strict.asarray(wild))), shown)
+        assert np.allclose(np.asarray(encoder.transform(strict.asarray(wild))), shown)
 
 
 @pytest.mark.slow

@@ -262,7 +262,7 @@ def test_times_are_held_and_the_angles_of_a_year_go_on():
         model = fit(frame, y, **how)
         far = frame.assign(at=frame["at"] + pd.Timedelta(weeks=52))
         end = frame.assign(at=frame["at"].max())
-        if not model.features.stage.turn[model.features.inputs_seen].any():
+        if not model.features.encoder.turn[model.features.inputs_seen].any():
             np.testing.assert_array_equal(model.predict(far), model.predict(end))
         other = fit(frame, y, **{**how, "extrapolate": "linear"})
         assert np.abs(other.predict(far) - model.predict(far)).max() > 0.1
@@ -282,7 +282,7 @@ def test_entries_of_csr_rows_are_held_and_zeros_stay_zeros(how):
     expected = model.predict(csr_array(np.clip(far, low, high)))
     np.testing.assert_array_equal(model.predict(csr_array(far)), expected)
     np.testing.assert_allclose(model.predict(far), expected, rtol=0, atol=1e-12)
-    assert model.features.stage is None or model.features.stage.keeps_zeros
+    assert model.features.encoder is None or model.features.encoder.keeps_zeros
     other = fit(csr_array(counts), y, alpha=0.01, features=srf.Linear())
     assert np.abs(other.predict(far) - expected).max() > 1
 

@@ -60,9 +60,9 @@ each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
 def filled_with(model):
     """Return what missing cells of each number count as."""
-    stage = model.features.stage
-    names = stage.names([f"x{j}" for j in range(model.n_features_in)])
-    return stage.fill[[name.startswith("x") and name[1:].isdigit() for name in names]]
+    encoder = model.features.encoder
+    names = encoder.names([f"x{j}" for j in range(model.n_features_in)])
+    return encoder.fill[[name.startswith("x") and name[1:].isdigit() for name in names]]
 
 
 # Missing cells
@@ -85,13 +85,13 @@ def test_models_learn_from_missing_cells(fit):
 )
 def test_cells_missing_only_at_prediction_are_at_the_centre(fit):
     model, center = fit(50 + X, Y), np.array([50 + X.mean(axis=0)])
-    stage = model.features.stage
+    encoder = model.features.encoder
     hole = center.copy()
     hole[0, 1] = np.nan
-    plain = np.flatnonzero((stage.column == 1) & (np.diff(stage.first_knot) == 0))
+    plain = np.flatnonzero((encoder.column == 1) & (np.diff(encoder.first_knot) == 0))
     # of intervals, which see numbers as they are, the median; else the mean
     assert np.allclose(
-        stage.transform(hole)[0, plain], stage.transform(center)[0, plain], atol=0.05
+        encoder.transform(hole)[0, plain], encoder.transform(center)[0, plain], atol=0.05
     )
     assert np.isfinite(model.predict(hole)).all()
 
@@ -127,8 +127,8 @@ def test_missing_cells_of_columns_that_are_not_scaled():
         rng=0,
     )
     assert (
-        model.features.stage.is_raw
-        and not model.features.stage.is_identity
+        model.features.encoder.is_raw
+        and not model.features.encoder.is_identity
         and r2(model, 100 + HOLES, Y) > 0.8
     )
     fill = filled_with(model)
@@ -154,9 +154,9 @@ def test_columns_in_which_one_cell_is_missing(fit, scale, center, monkeypatch):
             **({} if fit is FITS["drp"] else {"scale": scale}),
             sample_weight=np.arange(N) != 18,
         )
-    stage = model.features.stage
-    assert not any("missing" in name for name in stage.names(list("abc")))
-    assert not stage.is_identity
+    encoder = model.features.encoder
+    assert not any("missing" in name for name in encoder.names(list("abc")))
+    assert not encoder.is_identity
     assert np.isfinite(model.predict(rare)).all() and r2(model, rare[18:], y[18:]) > 0.5
 
 
@@ -260,7 +260,8 @@ def test_rows_of_weight_zero_have_no_levels(fit):
     y = np.where(there, OF_TABLE[np.minimum(places, N - 1)], 7.0)
     one, two = fit(TABLE, OF_TABLE), fit(table.iloc[order], y, sample_weight=there.astype(float))
     assert (
-        one.features.stage.is_same(two.features.stage) and one.coef.tobytes() == two.coef.tobytes()
+        one.features.encoder.is_same(two.features.encoder)
+        and one.coef.tobytes() == two.coef.tobytes()
     )
     assert np.array_equal(one.predict(table), two.predict(table))
 

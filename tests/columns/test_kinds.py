@@ -6,19 +6,19 @@ import pytest
 
 from sparserf._core import moments
 from sparserf.calculus.encodings import slopes
+from sparserf.columns.encoder import ColumnEncoder
 from sparserf.columns.kinds import KINDS, Encoding
-from sparserf.columns.stage import ColumnStage
 
 X = np.random.default_rng(0).normal(0, 4, 100)
 each = pytest.mark.parametrize("k", range(len(KINDS)), ids=[kind.name for kind in KINDS])
 
 
-def stage_of(k, unit=1.0):
-    """Return a stage of one encoding of a kind."""
-    stage = ColumnStage.from_encodings([Encoding(0, k, 1.0)], 1)
-    stage.unit.flags.writeable = True
-    stage.unit[0] = unit
-    return stage
+def encoder_of(k, unit=1.0):
+    """Return an encoder of one encoding of a kind."""
+    encoder = ColumnEncoder.from_encodings([Encoding(0, k, 1.0)], 1)
+    encoder.unit.flags.writeable = True
+    encoder.unit[0] = unit
+    return encoder
 
 
 def test_names_are_those_of_the_kernel():
@@ -28,7 +28,7 @@ def test_names_are_those_of_the_kernel():
 @each
 def test_encodings_are_what_the_kernel_computes(k):
     kind, x = KINDS[k], np.concatenate([X, [0.0, 1.0, np.nan]])
-    encoded = stage_of(k).transform(x[:, None])[:, 0]
+    encoded = encoder_of(k).transform(x[:, None])[:, 0]
     expected = kind.raw(x, 1.0)
     expected = np.where(np.isnan(x), 0.0, expected) if kind.is_continuous else expected
     np.testing.assert_allclose(encoded, expected, atol=1e-15)
@@ -40,15 +40,17 @@ def test_encodings_are_what_the_kernel_computes(k):
 def test_derivatives_and_their_bounds(k):
     if not KINDS[k].is_continuous:
         pytest.skip("a step has no derivatives")
-    stage, h, x = stage_of(k, 0.7), 1e-5, np.sort(X)
-    u = [stage.transform((x + shift)[:, None])[:, 0] for shift in (-h, 0, h)]
-    first, second = zip(*(slopes(stage, (x + shift)[:, None]) for shift in (-h, 0, h)), strict=True)
+    encoder, h, x = encoder_of(k, 0.7), 1e-5, np.sort(X)
+    u = [encoder.transform((x + shift)[:, None])[:, 0] for shift in (-h, 0, h)]
+    first, second = zip(
+        *(slopes(encoder, (x + shift)[:, None]) for shift in (-h, 0, h)), strict=True
+    )
     first = [np.broadcast_to(each[:, 0], len(x)) for each in first]
     np.testing.assert_allclose(first[1], (u[2] - u[0]) / (2 * h), rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(
         second[1][:, 0], (first[2] - first[0]) / (2 * h), rtol=1e-7, atol=1e-7
     )
-    least, most = stage.encoding(0).slopes(x, np.ones(len(x) - 1))
+    least, most = encoder.encoding(0).slopes(x, np.ones(len(x) - 1))
     chord = np.diff(u[1]) / np.diff(x)
     assert ((least <= chord + 1e-9) & (chord <= most + 1e-9)).all()
-    assert stage.rises[0] == (first[1] >= 0).all()
+    assert encoder.rises[0] == (first[1] >= 0).all()

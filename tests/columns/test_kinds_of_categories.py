@@ -29,7 +29,7 @@ def fitted(frame):
 
 def levels_of(model):
     """Return the levels of each column."""
-    return model.features.stage.table.levels
+    return model.features.encoder.table.levels
 
 
 def of_pandas(categories, ordered=False):
@@ -119,7 +119,7 @@ def test_the_categories_are_the_levels(frame, levels, tmp_path):
 def test_bins_of_other_rows_are_unknown_or_missing():
     model = fitted(pd.DataFrame({"c": pd.cut([1.0, 5.0, 7.0], [0, 4, 6, 8])}))
     assert levels_of(model) == (("(0, 4]", "(4, 6]", "(6, 8]"),)
-    codes = model.features.stage.table.read(
+    codes = model.features.encoder.table.read(
         pd.DataFrame({"c": pd.cut([5.0, 9.0, 100.0], [4, 6, 10])})
     )
     np.testing.assert_array_equal(codes, [[1], [-1], [np.nan]])

@@ -112,7 +112,7 @@ TABLES = {
 def test_categories_are_their_values(make):
     X, y = table(make)
     model = srf.drp(X, y, alpha=1e-6, categorical=[0])
-    assert set(model.features.stage.table.levels[0]) == {"r", "g", "blue"}
+    assert set(model.features.encoder.table.levels[0]) == {"r", "g", "blue"}
     assert np.abs(model.predict(X) - y)[1:].max() < 0.01
 
 

@@ -109,8 +109,8 @@ def test_frames_keep_their_types():
 def test_encodings_of_a_column_are_made_from_one_cell():
     """Made rows stand below the rows, and weigh as much as was asked for."""
     X, weight = some_rows(60), np.random.default_rng(1).uniform(0.5, 2.0, 60)
-    stage = SimpleNamespace(column=np.array([0, 0, 1, 1]))
-    made, h = with_made_rows(X, weight, stage, 120, 0.3)
+    encoder = SimpleNamespace(column=np.array([0, 0, 1, 1]))
+    made, h = with_made_rows(X, weight, encoder, 120, 0.3)
     assert np.array_equal(made[:60], X) and np.array_equal(h[:60], weight)
     assert h[60:].sum() == pytest.approx(0.3 * weight.sum()) and len(made) == 180
     pairs = {tuple(row) for row in X[:, :2]} | {tuple(row) for row in X[:, 2:]}

@@ -115,6 +115,6 @@ def test_an_integer_is_a_name_in_the_levels_of_chunks():
     X, y = frame_of_integers(pd.DataFrame)
     chunks = srf.Chunks.of_batches([X[:30], X[30:]], levels={3: [3.0, 2.0, 1.0, 0.0]})
     model = srf.drp(chunks, y, alpha=0.1)
-    assert model.features.stage.table.levels == ((3.0, 2.0, 1.0, 0.0), None, None)
+    assert model.features.encoder.table.levels == ((3.0, 2.0, 1.0, 0.0), None, None)
     with pytest.raises(ValueError, match="levels must name a column once"):
         srf.drp(srf.Chunks.of_batches([X], levels={3: [1.0], "3": [1.0]}), y, alpha=0.1)

@@ -184,7 +184,7 @@ def test_large_integers_of_frames_are_warned_of(X):
 def test_large_integers_that_are_categories_are_told_apart(X):
     values = [cell for cell in pl.DataFrame(X)["a"].to_list() if cell is not None]
     if not all(isinstance(value, Decimal) for value in values):
-        assert fitted(X, categorical=["a"]).features.stage.table.levels == (
+        assert fitted(X, categorical=["a"]).features.encoder.table.levels == (
             tuple(sorted(map(int, values))),
         )
 

@@ -24,8 +24,8 @@ from sparserf._core.rows import LEVELS
 from sparserf._core.trees import Tree, sums_in_nodes
 from sparserf.features.growth import (
     Bins,
+    BoxLimits,
     Forest,
-    Limits,
     Order,
     Pass,
     Trees,
@@ -599,10 +599,10 @@ def grow_by_passes(forest, bins, steps, units, cuts, workers):
 
 
 LIMITS = {
-    "free": Limits(),
-    "groups": Limits(np.array([[1, 0, 1, 1, 0], [0, 1, 0, 1, 1]], bool)),
-    "monotone": Limits(monotone=np.array([0, 1, 1, -1, 1])),
-    "order": Limits(order=Order(2, np.array([0, 1, 1, 2, 2]))),
+    "free": BoxLimits(),
+    "groups": BoxLimits(np.array([[1, 0, 1, 1, 0], [0, 1, 0, 1, 1]], bool)),
+    "monotone": BoxLimits(monotone=np.array([0, 1, 1, -1, 1])),
+    "order": BoxLimits(order=Order(2, np.array([0, 1, 1, 2, 2]))),
 }
 
 
@@ -702,7 +702,7 @@ def test_boxes_keep_limits(rng):
     gradient = rng.standard_normal(n) + bins[0] / 20 + bins[1] / 20
     gradient -= bins[3] / 99 * (bins[4] > 50)
     groups = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]], bool)
-    limits = Limits(groups, np.array([1, 1, 0, -1, 0]))
+    limits = BoxLimits(groups, np.array([1, 1, 0, -1, 0]))
     boxes = grow(0, bins, gradient, n_bins, limits=limits, max_conditions=3)
     assert len(boxes) > 100
     sense, keeps = limits.sense(boxes)
@@ -860,11 +860,11 @@ def test_arrays_that_kernels_refuse(rng):
         ),
         (
             "monotone must have 5 columns, got 4",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, Limits(monotone=np.zeros(4)).typed),
+            lambda: Tree(Trees(), nodes, 0, columns, n_bins, BoxLimits(monotone=np.zeros(4)).typed),
         ),
         (
             "groups must have 5 columns, got 2",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, Limits(np.ones((1, 2))).typed),
+            lambda: Tree(Trees(), nodes, 0, columns, n_bins, BoxLimits(np.ones((1, 2))).typed),
         ),
         ("bins must have 5 columns, got 4", lambda: tree.grow(bins[:4], steps, units)),
         (

@@ -17,8 +17,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf.columns.encoder import ColumnEncoder
 from sparserf.columns.kinds import LEVEL, MISSING, NUMBER
-from sparserf.columns.stage import ColumnStage
 from sparserf.columns.table import Table
 from sparserf.features import Activation, FeatureSet, NeuronBlock
 from sparserf.losses import PROBABILISTIC
@@ -302,7 +302,7 @@ def test_onnx_stays_within_the_limits(dtype):
         model, rows = fitted(name, REGRESSIONS[name]), rows_for(name).astype(dtype)
         answer = asked(model, {"X": rows}, dtype=dtype)["variable"].astype(np.float64)
         assert low <= answer.min() and answer.max() <= high and (answer.max() - high) > -1e-6
-        if not model.features.stage.may_miss:
+        if not model.features.encoder.may_miss:
             continue
         gaps = np.full((2, D), np.nan, dtype)
         np.testing.assert_allclose(
@@ -375,9 +375,9 @@ def feed_of(frame, dtype):
 def of_frame():
     """Fit a model whose columns are numbers, levels, and flags of missing cells."""
     model = srf.sparse_rf(FRAME, OF_FRAME, categorical=["floor"], rng=1, n_components=600)
-    stage = model.features.stage
-    assert {NUMBER, LEVEL, MISSING} <= set(stage.kind.tolist())
-    assert (np.diff(stage.first_knot) > 0).any()
+    encoder = model.features.encoder
+    assert {NUMBER, LEVEL, MISSING} <= set(encoder.kind.tolist())
+    assert (np.diff(encoder.first_knot) > 0).any()
     return model
 
 
@@ -470,7 +470,7 @@ def test_onnx_of_columns_that_have_the_names_of_outputs():
 def test_onnx_where_an_empty_string_is_missing():
     frame = FRAME[["place", "label"]]
     model = srf.sparse_rf(frame, OF_FRAME, rng=0, n_components=300)
-    assert "missing" in " ".join(model.features.stage.names(["place", "label"]))
+    assert "missing" in " ".join(model.features.encoder.names(["place", "label"]))
     answer = asked(model, feed_of(frame, np.float64), dtype="float64")["variable"].ravel()
     assert np.allclose(answer, model.predict(frame), rtol=1e-12)
 
@@ -683,7 +683,7 @@ def test_c_of_a_frame(tmp_path):
     """Categories are the numbers of their levels, as the comment in the file lists them; a missing
     cell is NAN."""
     model, frame = fitted("frame", of_frame), changed_frame()
-    codes = model.features.stage.table.read(frame)
+    codes = model.features.encoder.table.read(frame)
     assert np.isnan(codes).any() and (codes == -1).any()
     assert error_of(of_rows(compiled(model, tmp_path), codes, 1), model, frame) < 1e-12
     text = re.sub(r"\s*\n \*\s*", " ", model.to_c())
@@ -787,7 +787,7 @@ def test_views_of_every_kind(tmp_path):
     column, n = [0, 0, 1, 1, 4, 0, 2, 3, 3, 2], len(kind)
     sizes = [0, 0, 3, 2, 0, 0, 0, 1, 0, 0]
     knots, scores = np.array([-1.0, 0, 2, -1, 1, 0]), np.array([0.0, 5, 1, -2, 2, 7])
-    stage = ColumnStage(
+    encoder = ColumnEncoder(
         5,
         np.array(column),
         np.array(kind),
@@ -806,7 +806,7 @@ def test_views_of_every_kind(tmp_path):
     model = srf.mfga(
         some, y, features=srf.Linear(), n_nonzero_coefs=n, alpha=1e-3, rng=0, scale=None
     )
-    model = replace(model, features=model.features.staged(stage))
+    model = replace(model, features=model.features.encoded(encoder))
     rows = np.stack(
         [
             RNG.normal(0, 1e3, 300),
@@ -824,7 +824,7 @@ def test_views_of_every_kind(tmp_path):
     )
     if COMPILER:
         assert np.allclose(
-            of_rows(compiled(model, tmp_path), stage.table.read(rows), 1)[:, 0],
+            of_rows(compiled(model, tmp_path), encoder.table.read(rows), 1)[:, 0],
             expected,
             rtol=1e-12,
         )

@@ -129,7 +129,7 @@ def test_sql_of_a_table_with_a_key_is_not_slow_where_subqueries_are_flattened(of
         of_table["prediction"], model.predict(data[:40]), rtol=1e-9, atol=1e-9
     )
     assert calls.count("SQRT") <= 40 * code.count("SQRT(") and code.count("SQRT(") <= 12 * len(
-        model.features.stage
+        model.features.encoder
     )
     for how, error in (
         ({"table": ""}, "table must have names"),
@@ -235,14 +235,14 @@ def test_soft_views_are_as_the_formula_says(models):
     def soft(u, r):
         return np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))
 
-    stage, n = model.features.stage, 0
-    shown = stage.transform(X)
-    for v, n_knots in enumerate(np.diff(stage.first_knot)):
-        label = f"z(x{stage.column[v]})"
+    encoder, n = model.features.encoder, 0
+    shown = encoder.transform(X)
+    for v, n_knots in enumerate(np.diff(encoder.first_knot)):
+        label = f"z(x{encoder.column[v]})"
         said = [line for line in text.splitlines() if line.strip().startswith(label + " = ")]
         # two knots are the ends of the fitted rows
-        if said and n_knots in (0, 2) and np.isfinite(stage.reach[v]):
-            names = {"soft": soft, f"x{stage.column[v]}": X[:, stage.column[v]]}
+        if said and n_knots in (0, 2) and np.isfinite(encoder.reach[v]):
+            names = {"soft": soft, f"x{encoder.column[v]}": X[:, encoder.column[v]]}
             u = eval(said[0].split(" = ")[1], names)
             # The reach is printed to three digits.
             np.testing.assert_allclose(u, shown[:, v], rtol=6e-3, err_msg=label)

@@ -168,9 +168,9 @@ def test_a_model_that_fits_a_screen_is_written_whole(models):
     assert models["linear"].formula() == models["linear"].formula(n_terms=None)
 
 
-def linear(stage, ranges, weights):
+def linear(encoder, ranges, weights):
     """Return the model of one linear function of all columns."""
-    features = srf.FeatureSet([LinearBlock(1.0, weights[None])], len(weights), None, stage)
+    features = srf.FeatureSet([LinearBlock(1.0, weights[None])], len(weights), None, encoder)
     info = srf.FitInfo(1, True, (0.0,), 0.0, 1, 1, 0.1)
     one = np.ones(1), 2.5, np.zeros(1, int)
     return srf.SparseModel(*one, features, "squared", None, info, ranges=ranges)
@@ -183,9 +183,9 @@ def test_a_long_linear_function_is_a_table_of_what_its_columns_add(rng, is_scale
     Z = rng.uniform(-1, 1, (20_000, 60)) * np.arange(1, 61)
     weights = rng.permutation(np.linspace(-1, 1, 60)) / (1 if is_scaled else np.arange(1, 61))
     fitted = srf.drp(Z, Z[:, 0], alpha=0.1, scale="robust", rng=0)
-    stage = fitted.features.stage if is_scaled else None
-    model = linear(stage, fitted.ranges, weights)
-    u = Z if stage is None else stage.transform(Z)
+    encoder = fitted.features.encoder if is_scaled else None
+    model = linear(encoder, fitted.ranges, weights)
+    u = Z if encoder is None else encoder.transform(Z)
     text = model.formula(n_terms=None, digits=12)
     row = r"^    ([+-]) ([\d.e-]+) +(?:z\()?x(\d+)\)? +([\d.]+) %$"
     rows = re.findall(row, text, re.MULTILINE)

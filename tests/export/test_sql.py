@@ -116,7 +116,7 @@ def test_engines_predict_what_the_model_does(engine, fitted, name):
     model = fitted[name]
     rows = nasty_rows(name)
     numbers = np.array([[np.nan if cell is None else cell for cell in row] for row in rows], float)
-    if model.features.stage is None or not model.features.stage.may_miss:
+    if model.features.encoder is None or not model.features.encoder.may_miss:
         there = np.isfinite(numbers).all(axis=1)
         rows, numbers = rows[there], numbers[there]
     assert_same(engine, model, {f"x{j}": rows[:, j].tolist() for j in range(4)}, numbers)

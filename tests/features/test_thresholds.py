@@ -236,6 +236,6 @@ def test_a_search_of_some_rows_has_thresholds_between_all(search_rows):
         np.concatenate, zip(*(block.thresholds for block in model.features.blocks), strict=True)
     )
     assert len(t) > 3
-    columns = model.features.stage.column[inputs]
+    columns = model.features.encoder.column[inputs]
     distance = [np.abs(X[:, j] - each).min() for j, each in zip(columns, t, strict=True)]
     assert min(distance) >= 0.01 / 4

@@ -201,7 +201,7 @@ def little_memory(data):
 
 def use(m):
     """Ask a model out of a broken file: any answer will do, or an error that names X."""
-    if m.features.stage is not None and m.features.stage.table is not None:
+    if m.features.encoder is not None and m.features.encoder.table is not None:
         # other columns may be asked for
         with contextlib.suppress(ValueError, TypeError), np.errstate(all="ignore"):
             m.predict(FRAME[[name for name in m.feature_names_in_ if name in FRAME]])
@@ -972,7 +972,7 @@ def test_a_table_goes_through_a_file(kind, tmp_path):
     back = through_file(m, tmp_path / "m")
     assert back.feature_names_in_ == m.feature_names_in_ == tuple(
         X
-    ) and back.features.stage.is_same(m.features.stage)
+    ) and back.features.encoder.is_same(m.features.encoder)
     assert (
         np.array_equal(back.predict(X), m.predict(X))
         and back.features.names() == m.features.names()
@@ -993,7 +993,7 @@ def test_a_hundred_thousand_levels(tmp_path):
     m = srf.drp(X, X["x"], alpha=0.1, rng=0)
     m.save(tmp_path / "m")
     back = srf.load(tmp_path / "m")
-    assert back.feature_names_in_ == tuple(X) and len(back.features.stage.table.levels[0]) == n
+    assert back.feature_names_in_ == tuple(X) and len(back.features.encoder.table.levels[0]) == n
     assert np.array_equal(back.predict(X[:1000]), m.predict(X[:1000]))
 
 

@@ -61,7 +61,7 @@ def test_the_bits_of_a_row_do_not_depend_on_the_others(kind, dtype):
     if kind in OF_VIEWS:
         how = {"X": WILD, **OF_VIEWS[kind]}
         m, Z = fit(**how), np.asarray(how["X"])
-        assert m.features.stage is not None
+        assert m.features.encoder is not None
     else:
         m = (
             srf.harfe(X, Y, n_components=200, n_nonzero_coefs=20, alpha=1e-4, rng=0)
@@ -312,9 +312,9 @@ def test_the_size_is_in_the_file(kind, tmp_path):
         assert half.size < m.size
 
 
-def of_features(*blocks, stage=None):
+def of_features(*blocks, encoder=None):
     """Return a model of blocks of features of four columns, with coefficients of 2, 3, ..."""
-    features = srf.FeatureSet(list(blocks), D, None, stage)
+    features = srf.FeatureSet(list(blocks), D, None, encoder)
     n, info = len(features), srf.FitInfo(1, True, (0.0,), 0.0, 1, 1, 0.1)
     return srf.SparseModel(
         np.arange(2.0, n + 2), 0.5, np.arange(n), features, "squared", None, info
@@ -335,9 +335,9 @@ def test_what_the_size_counts():
     assert of_features(dense).size == 1 + 1 + 3
     cosine = NeuronBlock("cos", 1.0, np.array([[0.5, 0.0, 2.0, -3.0]]), np.array([0.7]))
     assert of_features(cosine).size == 1 + 1 + 3 + 1
-    stage = srf.drp(X, Y, alpha=0.1, scale="robust", rng=0).features.stage
-    of_encodings = of_features(dense, stage=stage).size - of_features(dense).size
+    encoder = srf.drp(X, Y, alpha=0.1, scale="robust", rng=0).features.encoder
+    of_encodings = of_features(dense, encoder=encoder).size - of_features(dense).size
     # of each of three columns: its index, center, unit and reach
-    assert of_encodings == 3 * 4 and np.isfinite(stage.reach).all()
+    assert of_encodings == 3 * 4 and np.isfinite(encoder.reach).all()
     limited = dataclasses.replace(of_features(dense), lower=-1.0)
     assert limited.size == of_features(dense).size + 1

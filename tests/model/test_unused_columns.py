@@ -83,7 +83,7 @@ def test_any_cells_of_the_kind_are_taken_there(model, again, tmp_path):
         other = srf.load(tmp_path / "m.npz")
         values = [
             a
-            for a in vars(other.features.stage).values()
+            for a in vars(other.features.encoder).values()
             if isinstance(a, np.ndarray) and a.dtype == float
         ]
         assert not any(((array > 700) & (array < 800)).any() for array in values)

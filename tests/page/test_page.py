@@ -210,7 +210,7 @@ def test_columns_without_rows_are_what_the_model_remembers():
     assert known["few"].values.tolist() == [0, 1, 2, 3]
     made = made_rows(model, list(known.values()), 100)
     assert np.isfinite(made).all() and set(made[:, 3]) <= {0, 1, 2, 3}
-    assert isinstance(model.features.stage.table, Table)
+    assert isinstance(model.features.encoder.table, Table)
 
 
 def test_a_page_has_no_cells_of_rows():

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sparserf as srf
+from sparserf.columns.encoder import ColumnEncoder
 from sparserf.columns.kinds import DAY, LEVEL, MISSING, NUMBER, WEEK, Encoding
-from sparserf.columns.stage import ColumnStage
 from sparserf.columns.table import Table
 from sparserf.expansion.box import read_box
 from sparserf.explain.evaluate import decision_values
@@ -55,8 +55,8 @@ def neurons(rng, n, d, order, activation, scale=1.0):
     )
 
 
-def random_stage(rng):
-    """Return a stage of three columns, two of numbers and a category, with every kind of
+def random_encoder(rng):
+    """Return an encoder of three columns, two of numbers and a category, with every kind of
     encoding."""
     knots = np.sort(rng.uniform(-3, 3, 6))
     rising, wild = np.sort(rng.normal(size=6)), rng.normal(size=6)
@@ -73,28 +73,28 @@ def random_stage(rng):
         Encoding(0, WEEK, 1.75),
         Encoding(0, DAY),
     ]
-    stage = ColumnStage.from_encodings(
+    encoder = ColumnEncoder.from_encodings(
         encodings, 3, Table(("p", "q", "city"), (None, None, LEVELS))
     )
     n = len(encodings)
-    reach = np.where(stage.turn > 0, np.inf, rng.uniform(0.4, 2, n))
-    stage = replace(
-        stage,
+    reach = np.where(encoder.turn > 0, np.inf, rng.uniform(0.4, 2, n))
+    encoder = replace(
+        encoder,
         center=rng.normal(size=n),
         unit=rng.uniform(0.3, 2, n),
         reach=reach,
         fill=rng.normal(size=n),
     )
-    return stage._with_knots({5: ([-1.0], [0.4])}) if rng.random() < 0.5 else stage
+    return encoder._with_knots({5: ([-1.0], [0.4])}) if rng.random() < 0.5 else encoder
 
 
 def random_model(rng):
     """Return (a model with terms of every kind, a box of it)."""
     if rng.random() < 0.5:
         d, box = 3, {0: tuple(np.sort(rng.uniform(-2, 2, 2)))}
-        stage = None
+        encoder = None
     else:
-        stage, d = random_stage(rng), 10
+        encoder, d = random_encoder(rng), 10
         cities = [LEVELS[k] for k in np.flatnonzero(rng.random(4) < 0.7)]
         box = {"p": tuple(np.sort(rng.uniform(-3, 3, 2))), "city": cities or "b"}
         if rng.random() < 0.2:
@@ -109,7 +109,7 @@ def random_model(rng):
     blocks = [blocks[k] for k in rng.permutation(len(blocks))[: rng.integers(1, len(blocks) + 1)]]
     if rng.random() < 0.3:
         blocks += srf.Taylor(2, 0.1).draw(None, d).blocks
-    features = srf.FeatureSet(blocks, d, stage=stage)
+    features = srf.FeatureSet(blocks, d, encoder=encoder)
     n_columns = features.n_features_in
     limits = {"lower": -0.5, "upper": 1.5} if rng.random() < 0.3 else {}
     return model_of(features, rng, {j: (-2.0, 2.0) for j in range(n_columns)}, **limits), box
@@ -134,7 +134,7 @@ def values(model, rows):
 
 def as_rows(model, rows):
     """Return rows that a result gives as rows of numbers."""
-    table = None if model.features.stage is None else model.features.stage.table
+    table = None if model.features.encoder is None else model.features.encoder.table
     if table is None:
         return np.array([list(row.values()) for row in rows], float)
     return np.array(
@@ -418,7 +418,7 @@ BOXES = [
 def test_boxes_that_are_none(box, error, words):
     rng = np.random.default_rng(0)
     features = srf.FeatureSet(
-        [LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, stage=random_stage(rng)
+        [LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, encoder=random_encoder(rng)
     )
     with pytest.raises(error, match=words):
         model_of(features, rng).bounds(box)
@@ -427,7 +427,7 @@ def test_boxes_that_are_none(box, error, words):
 def test_arguments_that_are_none():
     rng = np.random.default_rng(0)
     features = srf.FeatureSet(
-        [LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, stage=random_stage(rng)
+        [LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, encoder=random_encoder(rng)
     )
     model = model_of(features, rng)
     with pytest.raises(ValueError, match="range in training the model does not know: 'p', 'q'"):

@@ -73,7 +73,7 @@ def in_chunks(frame, asked=None, **more):
 def is_same_model(model, other, X):
     """Check that two models have the same table, and the same predictions up to the order of
     sums."""
-    assert model.features.stage.table.is_same(other.features.stage.table)
+    assert model.features.encoder.table.is_same(other.features.encoder.table)
     np.testing.assert_allclose(
         model.decision_function(X), other.decision_function(X), rtol=1e-6, atol=1e-7
     )
@@ -110,7 +110,7 @@ def test_one_pass_learns_the_levels_and_one_gives_their_codes(name):
 
 def test_levels_that_are_given_have_their_order_and_those_of_no_row_are_left_out():
     model = srf.drp(in_chunks(FRAME, levels={"kind": ["w", "v", "x", "u"]}), Y, alpha=0.1, rng=0)
-    assert model.features.stage.table.levels[2] == ("w", "v", "u")
+    assert model.features.encoder.table.levels[2] == ("w", "v", "u")
     np.testing.assert_allclose(
         model.predict(FRAME), srf.drp(FRAME, Y, alpha=0.1, rng=0).predict(FRAME), atol=1e-6
     )
@@ -139,7 +139,7 @@ def test_weights_of_zero_and_groups():
     weight, groups = np.where(KIND == "w", 0.0, 1.0), CITY % 7
     for Z in (in_chunks(FRAME), FRAME):
         model = srf.mfga(Z, Y, n_nonzero_coefs=6, alpha=1e-3, sample_weight=weight, **KERNEL)
-        assert model.features.stage.table.levels[2] == ("u", "v")
+        assert model.features.encoder.table.levels[2] == ("u", "v")
     models = [
         srf.sparse_rf(Z, Y, groups=groups, alpha=0.05, **KERNEL) for Z in (in_chunks(FRAME), FRAME)
     ]
@@ -170,7 +170,7 @@ def test_orders_of_levels_and_constraints():
         srf.sparse_rf(Z, Y, alpha=0.05, monotone={"kind": 1}, **KERNEL)
         for Z in (in_chunks(frame), frame)
     ]
-    assert models[0].features.stage.table.levels[2] == ("w", "u", "v")
+    assert models[0].features.encoder.table.levels[2] == ("w", "u", "v")
     is_same_model(*models, frame)
     # of other categories each
     blocks = [FRAME[k : k + ROWS].astype({"kind": "category"}) for k in range(0, N, ROWS)]

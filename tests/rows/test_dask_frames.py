@@ -34,7 +34,7 @@ def test_a_fit_is_that_of_a_frame_in_memory(parts, categorical):
     frame = dd.from_pandas(X, npartitions=parts)
     given = {"alpha": 1e-3, "n_components": 100, "rng": 0, "categorical": categorical}
     in_memory, by_parts = (srf.sparse_rf(each, y, **given) for each in (X, frame))
-    own, other = (model.features.stage.table for model in (by_parts, in_memory))
+    own, other = (model.features.encoder.table for model in (by_parts, in_memory))
     assert own.is_same(other) and own.levels[1] == ("u", "v", "w")
     assert np.allclose(by_parts.predict(frame), in_memory.predict(X), rtol=1e-4, atol=1e-4)
     assert np.array_equal(in_memory.predict(frame), in_memory.predict(X))

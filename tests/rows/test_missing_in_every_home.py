@@ -70,6 +70,6 @@ def test_rules_that_may_not_miss_cells_refuse_them(home):
 
 def test_training_rows_without_missing_cells_are_not_encoded_for_rules():
     """Encoding them would copy all rows at each pass."""
-    stage = srf.sparse_rf(X, Y, rng=0, **FITS["rules"]).features.stage
-    assert np.shares_memory(as_rows(X, may_miss=True).staged(stage).array(), X)
-    assert not np.isnan(as_rows(HOLED, may_miss=True).staged(stage).array()).any()
+    encoder = srf.sparse_rf(X, Y, rng=0, **FITS["rules"]).features.encoder
+    assert np.shares_memory(as_rows(X, may_miss=True).encoded(encoder).array(), X)
+    assert not np.isnan(as_rows(HOLED, may_miss=True).encoded(encoder).array()).any()

@@ -88,15 +88,15 @@ FITS = {
 @pytest.mark.parametrize("name", FITS)
 def test_passes_over_all_rows(name, monkeypatch):
     an_iteration, beside, fit = FITS[name]
-    asked, staged = [], Rows.staged
+    asked, encoded = [], Rows.encoded
 
-    def recorded(rows, stage, is_asked_often=False):
-        shown = staged(rows, stage, is_asked_often)
+    def recorded(rows, encoder, is_asked_often=False):
+        shown = encoded(rows, encoder, is_asked_often)
         if is_asked_often:
             asked.append(shown)
         return shown
 
-    monkeypatch.setattr(Rows, "staged", recorded)
+    monkeypatch.setattr(Rows, "encoded", recorded)
     n_iter = fit().info.n_iter
     assert len(asked) == 1
     assert 0 < asked[0].n_passes <= an_iteration * n_iter + beside

@@ -10,7 +10,7 @@ from sparserf import Fourier, Linear
 from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Multinomial
 from sparserf.rows import as_rows
-from sparserf.solvers.effort import Effort
+from sparserf.solvers.budget import Budget
 from sparserf.solvers.greedy import LOOKED_AHEAD, CoefficientsOnRows, CoefficientsOnTable
 from sparserf.solvers.greedy_multinomial import MultinomialCoefficients
 from sparserf.solvers.l1 import L1Problem, WorkingSet
@@ -44,7 +44,7 @@ def at_coefficients(rng, w, b, fit_intercept=True):
     """Return (X, label, s, rows, problem, a working set for each class, margins) at coefficients w
     and intercepts b."""
     X, label, s, targets = classes(rng)
-    rows, effort = as_rows(X), Effort(np.inf)
+    rows, budget = as_rows(X), Budget(np.inf)
     rivals = MultinomialProblem.from_arrays(
         rows.vectors, Multinomial(), np.stack(targets), s, 0.0, fit_intercept
     )
@@ -58,7 +58,7 @@ def at_coefficients(rng, w, b, fit_intercept=True):
         A = WorkingSet(
             rows,
             L1Problem.from_arrays(rows.vectors, CLASS_VERSUS_REST, y_k, s, ALPHA, fit_intercept),
-            effort,
+            budget,
         )
         A.add(Linear().draw(None, D).take(used), used, X.T[used] @ v[k])
         A.w, A.b, A.f = w[k, used], b[k], X @ w[k]
@@ -128,7 +128,7 @@ def test_the_hessian_of_all_classes(fit_intercept):
     expected = -np.linalg.pinv(T, rcond=1e-12) @ M.T * fit_intercept
     np.testing.assert_allclose(slope, expected, atol=1e-10)
     np.testing.assert_allclose(H, whole + M @ expected, atol=1e-10)
-    assert sets[0].effort._spent == N * 15 * 15 / 2
+    assert sets[0].budget._spent == N * 15 * 15 / 2
 
 
 def test_no_step_from_the_minimum():

@@ -16,7 +16,7 @@ from sparserf.losses.classification import OneClassMultinomial
 from sparserf.rows import HostVectors, as_rows
 from sparserf.solvers import l1, multinomial, ridge
 from sparserf.solvers.active import ActiveFeatures, Support, bordered
-from sparserf.solvers.effort import Effort
+from sparserf.solvers.budget import Budget
 from sparserf.solvers.l1 import CurvatureWeights, L1Problem, WorkingSet, solve
 from sparserf.solvers.multinomial import (
     Extrapolation,
@@ -300,18 +300,18 @@ def test_extrapolation_restarts_where_terms_have_gone_and_where_nothing_moves(rn
 # Features in use and their Gram matrices
 
 
-def columns_of(rng, n=50, d=6, k=4, effort=None):
-    """Return (X W', the linear functions W in use, X, the effort that they count)."""
-    X, W, effort = rng.normal(size=(n, d)), rng.normal(size=(k, d)), effort or Effort(np.inf)
-    A = ActiveFeatures(as_rows(X), effort)
+def columns_of(rng, n=50, d=6, k=4, budget=None):
+    """Return (X W', the linear functions W in use, X, the budget that they count)."""
+    X, W, budget = rng.normal(size=(n, d)), rng.normal(size=(k, d)), budget or Budget(np.inf)
+    A = ActiveFeatures(as_rows(X), budget)
     A.append(linear_functions(W), np.arange(k))
-    return X @ W.T, A, X, effort
+    return X @ W.T, A, X, budget
 
 
 def test_a_gram_matrix_follows_weights_and_features(rng):
     """The Gram matrix and its cost are right after few and many changes of weights, new features
     and fewer features."""
-    phi, A, X, effort = columns_of(rng)
+    phi, A, X, budget = columns_of(rng)
     h = rng.uniform(0.5, 2, 50) * (rng.random(50) < 0.9)
     few, many = h.copy(), rng.uniform(0.5, 2, 50)
     few[:7] += 1
@@ -328,15 +328,15 @@ def test_a_gram_matrix_follows_weights_and_features(rng):
         (few, 7 * 16 / 2),
         (many, 50 * 16 / 2),
     ):
-        effort._spent = 0
+        budget._spent = 0
         agrees(weights)
-        assert effort._spent == cost
+        assert budget._spent == cost
     W = rng.normal(size=(2, 6))
     A.append(linear_functions(W), np.array([7, 9]))
     phi = np.hstack([phi, X @ W.T])
-    effort._spent = 0
+    budget._spent = 0
     agrees(many)
-    assert effort._spent == 50 * (36 - 16) / 2
+    assert budget._spent == 50 * (36 - 16) / 2
     A.keep(np.array([0, 2, 5]))
     phi = phi[:, [0, 2, 5]]
     agrees(many)
@@ -347,14 +347,14 @@ def test_a_gram_matrix_follows_weights_and_features(rng):
 
 
 def test_rough_gram_matrices_are_replaced_where_exact_ones_are_asked_for(rng):
-    phi, A, _, effort = columns_of(rng, n=400, k=3)
+    phi, A, _, budget = columns_of(rng, n=400, k=3)
     h = rng.random(400)
     A.weighted_gram(h, is_rough=True)
-    effort._spent = 0
+    budget._spent = 0
     A.weighted_gram(h, is_rough=True)
-    assert effort._spent == 0
+    assert budget._spent == 0
     np.testing.assert_allclose(A.weighted_gram(h)[0], phi.T * h @ phi, rtol=1e-12)
-    assert effort._spent == 400 * 9 / 2
+    assert budget._spent == 400 * 9 / 2
 
 
 def test_values_of_features_of_many_inputs_are_kept(rng):
@@ -428,7 +428,7 @@ def working_set(name, rng, alpha, n=80, k=6, fit_intercept=True):
     X = rng.normal(size=(n, k))
     rows = as_rows(X)
     problem = problem_of(name, rng, n, alpha, fit_intercept, L1Problem)
-    A = WorkingSet(rows, problem, Effort(np.inf))
+    A = WorkingSet(rows, problem, Budget(np.inf))
     A.add(Linear().draw(None, k), np.arange(k), np.zeros(k))
     A.learn([])
     return X, problem, A
@@ -462,7 +462,7 @@ def test_the_units_of_features_do_not_matter_to_the_l1_problem(name):
             rng.normal(size=(80, 6)) * unit,
             problem_of(name, rng, 80, 0.03 * unit, True, L1Problem),
         )
-        A = WorkingSet(as_rows(X), problem, Effort(np.inf))
+        A = WorkingSet(as_rows(X), problem, Budget(np.inf))
         A.add(Linear().draw(None, 6), np.arange(6), np.zeros(6))
         A.learn([])
         solve(problem, A, 1e-11)

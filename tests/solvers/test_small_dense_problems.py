@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparserf.rows import as_rows
+from sparserf.solvers.budget import Budget, work_of_pass
 from sparserf.solvers.cholesky import (
     RIDGES,
     GrowingCholesky,
@@ -17,7 +18,6 @@ from sparserf.solvers.cholesky import (
     semidefinite_root,
     solve_positive,
 )
-from sparserf.solvers.effort import Effort, work_of_pass
 from sparserf.solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, norms
 from sparserf.solvers.l1_quadratic import OnSupport, interior_point, minimize, newton_step
 from sparserf.solvers.nonnegative import nonnegative_minimum
@@ -153,11 +153,11 @@ def test_small_pivots_are_relative_to_the_diagonal():
 
 
 def test_effort_is_counted():
-    effort = Effort(100.0)
-    effort.add(60)
-    assert not effort.is_spent
-    effort.add_factor(6)  # 72
-    assert effort.is_spent
+    budget = Budget(100.0)
+    budget.add(60)
+    assert not budget.is_spent
+    budget.add_factor(6)  # 72
+    assert budget.is_spent
 
 
 @pytest.mark.parametrize(("n", "share"), [(1000, 1.0), (9000, 0.5)])
@@ -167,11 +167,11 @@ def test_the_effort_of_an_l1_fit(n, share):
     rows = as_rows(np.zeros((n, 3)))
     assert work_of_pass(rows, 7) == n * 7 * 23
     most = share * (1.2e11 + 4e7 * max(0, n - 5000)) + 5 * n * 7 * 23
-    effort = Effort.for_l1_fit(rows, 7, share)
-    effort.add(most * (1 - 1e-9))
-    assert not effort.is_spent
-    effort.add(most * 1e-8)
-    assert effort.is_spent
+    budget = Budget.for_l1_fit(rows, 7, share)
+    budget.add(most * (1 - 1e-9))
+    assert not budget.is_spent
+    budget.add(most * 1e-8)
+    assert budget.is_spent
 
 
 # A quadratic with an l1 penalty
@@ -200,7 +200,7 @@ def least(H, g, w, alpha, nonnegative):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
-    "solve", [minimize, lambda *problem, **mask: interior_point(*problem, Effort(np.inf), **mask)]
+    "solve", [minimize, lambda *problem, **mask: interior_point(*problem, Budget(np.inf), **mask)]
 )
 @pytest.mark.parametrize("nonnegative", [[0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]])
 def test_the_l1_minimum_is_that_over_all_signs(seed, solve, nonnegative):
@@ -219,7 +219,7 @@ def test_the_l1_minimum_is_that_over_all_signs(seed, solve, nonnegative):
 
 def test_the_interior_point_without_curvature_returns_its_start():
     w = np.array([1.0, -2.0])
-    assert interior_point(np.zeros((2, 2)), np.ones(2), w, 0.1, 1e-9, Effort(np.inf)) is w
+    assert interior_point(np.zeros((2, 2)), np.ones(2), w, 0.1, 1e-9, Budget(np.inf)) is w
 
 
 def test_the_interior_point_converges_for_nearly_equal_columns():
@@ -227,21 +227,21 @@ def test_the_interior_point_converges_for_nearly_equal_columns():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(100, 1)) + 1e-4 * rng.normal(size=(100, 30))
     H, b = A.T @ A / 100, A @ np.linspace(-1, 1, 30) / 100 + 1e-5 * rng.normal(size=100)
-    g, w, alpha, effort = -A.T @ b, np.zeros(30), 1e-8, Effort(np.inf)
-    x = interior_point(H, g, w, alpha, 1e-12, effort)
+    g, w, alpha, budget = -A.T @ b, np.zeros(30), 1e-8, Budget(np.inf)
+    x = interior_point(H, g, w, alpha, 1e-12, budget)
     v = g + H @ x
     # the rest is rounding: the condition of H is 1e8
     assert abs(v).max() <= alpha + 1e-3 * abs(g).max()
     assert x @ v + alpha * abs(x).sum() <= 1e-6 * alpha * abs(x).sum()  # the duality gap
-    assert 30**3 / 3 <= effort._spent <= 40 * 30**3 / 3  # one factorization for each step
+    assert 30**3 / 3 <= budget._spent <= 40 * 30**3 / 3  # one factorization for each step
 
 
 def test_the_interior_point_ends_with_its_effort():
     rng = np.random.default_rng(1)
     A = rng.normal(size=(20, 8))
-    effort = Effort(2.5 * 8**3 / 3)
-    interior_point(A.T @ A, rng.normal(size=8), np.zeros(8), 0.01, 1e-14, effort)
-    assert effort._spent == pytest.approx(3 * 8**3 / 3)
+    budget = Budget(2.5 * 8**3 / 3)
+    interior_point(A.T @ A, rng.normal(size=8), np.zeros(8), 0.01, 1e-14, budget)
+    assert budget._spent == pytest.approx(3 * 8**3 / 3)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -175,16 +175,16 @@ def logistic_newton(Z, y):
 
 
 def counted(data, **options):
-    """Of a fit, how often it asked all rows, as its stage shows them."""
-    made, staged = [], Rows.staged
+    """Of a fit, how often it asked all rows, as its encoder shows them."""
+    made, encoded = [], Rows.encoded
 
-    def recorded(rows, stage, is_asked_often=False):
-        shown = staged(rows, stage, is_asked_often)
+    def recorded(rows, encoder, is_asked_often=False):
+        shown = encoded(rows, encoder, is_asked_often)
         if is_asked_often:
             made.append(shown)
         return shown
 
-    with patch.object(Rows, "staged", recorded):
+    with patch.object(Rows, "encoded", recorded):
         model = ours(data, **options)
     return {
         "passes": sum(rows.n_passes for rows in {id(rows): rows for rows in made}.values()),

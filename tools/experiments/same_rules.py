@@ -50,9 +50,9 @@ def fitted(data, some, seed, most, how):
     names, found = [f"x{j}" for j in range(data.X.shape[1])], {}
     for who, readable in {"drawn": False, "readable": True}.items():
         small = srf.prune(model, X, max_terms=most, readable=readable)
-        stage = small.features.stage
+        encoder = small.features.encoder
         found[who] = {
-            "texts": [term.title(names, 9, stage) for term in terms_of(small.features)],
+            "texts": [term.title(names, 9, encoder) for term in terms_of(small.features)],
             "inside": small.features.transform(data.X).T != 0,
             "error": loss_of(small.decision_function(data.X_test), data.y_test, data.loss),
         }

@@ -29,8 +29,8 @@ def fitted_to_all_rows(
     model: SparseModel, n_sample: int, task: Task, fit_intercept: bool
 ) -> SparseModel:
     """Return the model of a sample of so many rows with weights for all rows of the task."""
-    rows = task.raw.staged(model.features.stage)
-    features = model.features.staged(None)
+    rows = task.raw.encoded(model.features.encoder)
+    features = model.features.encoded(None)
     fit = FitOfTerms(rows, features, task, features.nonnegative.astype(int), fit_intercept)
     w, b = fit.in_units(model)
     strength = n_sample / (rows.n_rows - n_sample)

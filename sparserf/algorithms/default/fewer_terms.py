@@ -42,7 +42,7 @@ def drop_terms(
     """
     if not len(model.support):
         return model
-    rows = task.raw.staged(model.features.stage, is_asked_often=True)
+    rows = task.raw.encoded(model.features.encoder, is_asked_often=True)
     unit = task.unit(task.targets[0])
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
@@ -53,8 +53,8 @@ def drop_terms(
     most = min(FEW_ROWS, ROWS_A_TERM * min(len(model.support), looked_at))
     is_few = task.raw.n_rows <= most
     if is_few and not task.raw.is_sparse:
-        stage = model.features.stage
-        X, weight = with_made_rows(rows.array(), weight, stage, rows.n_rows, MADE)
+        encoder = model.features.encoder
+        X, weight = with_made_rows(rows.array(), weight, encoder, rows.n_rows, MADE)
         rows = rows.on_same_threads(X)
     return pruned(rows, model, weight, pruning)
 
@@ -68,7 +68,7 @@ def drop_terms_at_once(
         return model
     n = min(task.raw.n_rows, max(FEWEST_PRUNED_ON, 2 * max_terms))
     some = np.arange(n) * task.raw.n_rows // n
-    rows = task.raw.take(some).staged(model.features.stage)
+    rows = task.raw.take(some).encoded(model.features.encoder)
     pruning = Pruning(max_terms, looked_at=max_terms, fit_intercept=fit_intercept)
     return pruned(rows, model, task.weight[some], pruning)
 
@@ -88,7 +88,7 @@ def loss_curvature(
         # the largest eigenvalue of the softmax's Hessian is 1/2
         of_several = 2 if task.is_joint else 1
         return task.weight, of_several * loss.smoothness
-    f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef))
+    f = rows.vectors.fetch(rows.apply(model.features.encoded(None), model.coef))
     f = f + np.expand_dims(model.intercept - task.centers[0], -1)
     h = task.weight * loss.curvature(f / unit, task.target_of(task.targets[0]))
     mean = float(h.mean())

@@ -15,7 +15,7 @@ from ..task import power_of_two
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...columns.stage import ColumnStage
+    from ...columns.encoder import ColumnEncoder
     from ...model import SparseModel
     from ..task import Task
 
@@ -52,12 +52,12 @@ def weighted_sum(
 
 
 def widen_encodings(
-    model: SparseModel, of_model: np.ndarray, encodings: np.ndarray, stage: ColumnStage
+    model: SparseModel, of_model: np.ndarray, encodings: np.ndarray, encoder: ColumnEncoder
 ) -> SparseModel:
-    """Return a model of some encodings of a stage as a model of more of them, whose mean with other
-    such models can be taken.
+    """Return a model of some encodings of an encoder as a model of more of them, whose mean with
+    other such models can be taken.
 
-    of_model, encodings : the indices of both sets of encodings in the stage, ascending; the first
+    of_model, encodings : the indices of both sets of encodings in the encoder, ascending; the first
         is a part of the second
     """
     places, d = np.searchsorted(encodings, of_model), len(of_model)
@@ -67,8 +67,8 @@ def widen_encodings(
     support = model.support.copy()
     support[:inputs] = places[support[:inputs]]
     support[inputs:beyond] += len(encodings) - d
-    features, stage = model.features.seeing(places, len(encodings)), stage.take(encodings)
-    features = features.staged(None if stage.is_identity and stage.table is None else stage)
+    features, encoder = model.features.seeing(places, len(encodings)), encoder.take(encodings)
+    features = features.encoded(None if encoder.is_identity and encoder.table is None else encoder)
     return replace(model, features=features, support=support)
 
 
@@ -88,7 +88,7 @@ def merge_linear_functions(model: SparseModel) -> SparseModel:
     coef = np.atleast_2d(model.coef)
     c = merged.to_blocks(coef[:, is_function]) * block.scale
     unit = power_of_two(c)
-    functions = linear_functions(c / unit @ block.weights).staged(features.stage)
+    functions = linear_functions(c / unit @ block.weights).encoded(features.encoder)
     inputs, draws = (
         np.flatnonzero(~is_function & of)
         for of in (model.support < n_inputs, model.support >= n_inputs)
@@ -114,9 +114,9 @@ def with_best_intercept(model: SparseModel, task: Task) -> SparseModel:
     """
     if task.loss.is_quadratic:
         return model
-    rows = task.raw.staged(model.features.stage, is_asked_often=True)
+    rows = task.raw.encoded(model.features.encoder, is_asked_often=True)
     f = rows.vectors.put(
-        rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)).astype(np.float64)
+        rows.vectors.fetch(rows.apply(model.features.encoded(None), model.coef)).astype(np.float64)
     )
     if task.is_joint:
         joint = task.problem(MultinomialProblem, np.stack(task.targets), 0.0, True)

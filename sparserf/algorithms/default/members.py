@@ -54,8 +54,8 @@ class Member(ABC):
 
     name : what it is called in reports
     options : the options of its fits
-    places : the places in the stage of the encodings that a model sees, or None where there is no
-        stage of several; model k has those of number k, in turn
+    places : the places in the encoder of the encodings that a model sees, or None where there is no
+        encoder of several; model k has those of number k, in turn
     """
 
     name: ClassVar[str]
@@ -312,7 +312,7 @@ def as_functions(model: SparseModel) -> SparseModel:
     W[:, model.support] = model.coef
     unit = power_of_two(W)  # y, and so W, may be of any size
     coef = unit * np.eye(len(W)).reshape(*model.coef.shape[:-1], -1)
-    features = linear_functions(W / unit).staged(model.features.stage)
+    features = linear_functions(W / unit).encoded(model.features.encoder)
     return replace(
         model,
         coef=coef,

@@ -16,7 +16,7 @@ from .mean import widen_encodings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...columns.stage import ColumnStage
+    from ...columns.encoder import ColumnEncoder
     from ...losses import Loss
     from ...model import FitInfo, SparseModel
     from ..task import Task
@@ -44,15 +44,17 @@ def with_equal_outputs(task: Task) -> tuple[Task, np.ndarray | None]:
 
 
 class Chosen(NamedTuple):
-    """The model of one target, the places of its encodings in the stage of the task (None: it sees
-    all), and the rows of its search."""
+    """The model of one target, the places of its encodings in the encoder of the task (None: it
+    sees all), and the rows of its search."""
 
     model: SparseModel
     places: np.ndarray | None
     sample: Task
 
 
-def side_by_side(chosen: Sequence[Chosen], stage: ColumnStage | None, is_auto: bool) -> SparseModel:
+def side_by_side(
+    chosen: Sequence[Chosen], encoder: ColumnEncoder | None, is_auto: bool
+) -> SparseModel:
     """Return one model of the models of all targets.
 
     Features of the same number are the same where they come from a dictionary that all share; each
@@ -61,7 +63,7 @@ def side_by_side(chosen: Sequence[Chosen], stage: ColumnStage | None, is_auto: b
     models = [each.model for each in chosen]
     if chosen[0].places is not None:
         every = np.unique(np.concatenate([each.places for each in chosen]))
-        models = [widen_encodings(each.model, each.places, every, stage) for each in chosen]
+        models = [widen_encodings(each.model, each.places, every, encoder) for each in chosen]
     last = max(int(model.support.max(initial=0)) for model in models)
     stride = (last // FIRST_DRAW + 1) * FIRST_DRAW
     solutions = []

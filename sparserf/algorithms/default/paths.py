@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..._base.threads import Workers
-    from ...solvers.effort import Effort
+    from ...solvers.budget import Budget
     from ..folds import Folds
     from ..held_out_loss import HeldOutLoss
     from .members import Member
@@ -110,7 +110,7 @@ class MemberPath:
         return self.of_folds.sum(axis=1)
 
 
-def follow(fits: MemberFits, effort: Effort, best_other_loss: float = np.inf) -> MemberPath:
+def follow(fits: MemberFits, budget: Budget, best_other_loss: float = np.inf) -> MemberPath:
     """Go down a path of penalties.
 
     best_other_loss : the least loss of another member
@@ -118,20 +118,20 @@ def follow(fits: MemberFits, effort: Effort, best_other_loss: float = np.inf) ->
     ended = is_late = False
     while not (fits.is_done or ended or is_late):
         with part(SHOWN_AS_PENALTY):
-            ended = fits.fit(effort.deadline)
-        is_late = effort.is_late
+            ended = fits.fit(budget.deadline)
+        is_late = budget.is_late
         fits.judge(best_other_loss)
         fits.show(best_other_loss)
         if not (ended or is_late):
             fits.begin_again()
     if is_late:
-        effort.note_cut("paths of penalties")
+        budget.note_cut("paths of penalties")
     elif not ended:
-        effort.note_finished()
+        budget.note_finished()
     path = fits.path(ended)
     if ended or is_late or not path.member.drops_columns:
         return path
-    return replace(path, sparser=list(fits.with_fewer_columns(path, effort)))
+    return replace(path, sparser=list(fits.with_fewer_columns(path, budget)))
 
 
 class MemberFits:
@@ -258,7 +258,7 @@ class MemberFits:
         (place, taken), without = self._taken.what, [each.what for each in self._without]
         return MemberPath(self._member, self.loss, *taken, without, of_folds, n_drawn, ended, place)
 
-    def with_fewer_columns(self, path: MemberPath, effort: Effort) -> Iterator[MemberPath]:
+    def with_fewer_columns(self, path: MemberPath, budget: Budget) -> Iterator[MemberPath]:
         """Yield the path with fewer and fewer columns of its linear functions, until their loss is
         higher by `PathRules.column_loss`, or there is no time."""
         for fit, found in zip(self._fits, path.found, strict=True):
@@ -266,11 +266,11 @@ class MemberFits:
         loss, least = 0.0, np.inf
 
         def drop(fit):
-            with ends_at(effort.deadline):
+            with ends_at(budget.deadline):
                 fit.drop_columns()
 
         most = 1 + PathRules.column_loss
-        while loss <= most * least and len(self._fits[0].index) > 1 and not effort.is_late:
+        while loss <= most * least and len(self._fits[0].index) > 1 and not budget.is_late:
             for _ in self._workers.map(drop, self._fits):
                 pass
             margins = [fit.margins() for fit in self._fits]

@@ -24,7 +24,7 @@ from ..._base.progress import part
 from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import between_rows
-from ...solvers.effort import Effort
+from ...solvers.budget import Budget
 from ..chosen_on_folds import by_the_loss_on_folds
 from ..folds import folds_of, sample_of, strata_of
 from ..held_out_loss import HeldOutLoss
@@ -84,25 +84,25 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     """
     loss = task.loss
     task, units = with_equal_outputs(replace(task, is_single=options.is_auto))
-    effort = Effort(deadline=options.deadline)
+    budget = Budget(deadline=options.deadline)
     workers = Workers(check_workers(options.rows.workers))
     parts, chosen = task.of_each_output(), []
     with single_threaded_blas(), task.rows, workers:
-        most_rows = most_search_rows(choice.effort, effort.part(1 / len(parts)).deadline)
+        most_rows = most_search_rows(choice.effort, budget.part(1 / len(parts)).deadline)
         most_many = round(MOST_RULE_ROWS / MOST_SEARCH_ROWS * most_rows)
         own = choice.validation, most_rows, options.rng, most_many, choice.effort
         folds = folds_of(task, strata_of(task), *own)
         for k, (one, of_one) in enumerate(zip(parts, folds_of_each(folds), strict=True)):
-            own = effort.part(1 / (len(parts) - k))
+            own = budget.part(1 / (len(parts) - k))
             same = replace(options, rng=deepcopy(options.rng), deadline=own.deadline)
             with part(1 / (len(parts) - k)):
                 chosen.append(choose_for_target(one, of_one, same, choice, own, workers))
         model = chosen[0].model
         if len(chosen) > 1:
-            model = side_by_side(chosen, task.stage, options.is_auto)
+            model = side_by_side(chosen, task.encoder, options.is_auto)
             if choice.max_terms is not None:
                 few = partial(drop_terms, model, chosen[0].sample, 0.0, choice.max_terms, LOOKED_AT)
-                model = effort.done_in_time("prunings", few, None) or drop_terms_at_once(
+                model = budget.done_in_time("prunings", few, None) or drop_terms_at_once(
                     model, chosen[0].sample, choice.max_terms
                 )
         model = with_ties(with_ranges(model, task))
@@ -124,7 +124,7 @@ def choose_for_target(
     folds: Folds,
     options: SparseRFOptions,
     choice: ChoiceOptions,
-    effort: Effort,
+    budget: Budget,
     workers: Workers,
 ) -> Chosen:
     """Return the model that is chosen for one target, or for all classes, without its ranges.
@@ -133,9 +133,9 @@ def choose_for_target(
     """
     with task.rows:
         with part(SHOWN_AS_SEARCH):
-            stack = search(folds, options, choice, effort.part(SEARCHING), workers)
-        if effort.cuts and not effort.n_finished:
-            _warn_of_time(effort)
+            stack = search(folds, options, choice, budget.part(SEARCHING), workers)
+        if budget.cuts and not budget.n_finished:
+            _warn_of_time(budget)
         sample = folds.task
         model, places = fit_to_sample(stack, sample, workers)
         n_seen = n_rows_seen(stack, folds)
@@ -144,19 +144,19 @@ def choose_for_target(
             if len(some.weight) > max(PRUNED_ON, len(sample.weight)):
                 some, _ = sample_of(some, strata_of(some), PRUNED_ON, options.rng)
             many, max_terms = most_rules(n_seen), choice.max_terms
-            model = small_model(model, stack, some, options, max_terms, many, effort)
+            model = small_model(model, stack, some, options, max_terms, many, budget)
         with partial_model_on_error(lambda: model):
             n, n_last = len(sample.weight), n_rows_at_last(task, choice.effort, len(model.support))
             if n < n_last:
                 counted = max(n, min(n_seen, round(MOST_SEEN * n_last)))
                 again = partial(fit_at_last, model, counted, task, n_last, options)
-                model = effort.done_in_time("fits to all rows", again, model)
+                model = budget.done_in_time("fits to all rows", again, model)
                 model = replace(model, features=between_rows(model.features, task.raw))
-    return Chosen(replace(model, info=info_of(stack, model, effort)), places, sample)
+    return Chosen(replace(model, info=info_of(stack, model, budget)), places, sample)
 
 
 def search(
-    folds: Folds, options: SparseRFOptions, choice: ChoiceOptions, effort: Effort, workers: Workers
+    folds: Folds, options: SparseRFOptions, choice: ChoiceOptions, budget: Budget, workers: Workers
 ) -> Stack:
     """Follow the members down their paths on folds of the rows; return how much each counts."""
     loss, paths = HeldOutLoss.of(folds.task, folds), []
@@ -164,12 +164,12 @@ def search(
     share_of_terms = min(1.0, choice.effort**0.5)
     for make, share in members_of(folds, options, choice.effort):
         begin = partial(MemberFits, make, folds, loss, workers, share_of_terms)
-        fits = effort.done_in_time("members", begin, None) if paths else begin()
+        fits = budget.done_in_time("members", begin, None) if paths else begin()
         if fits is None:
             break
         best_other_loss = min((path.loss for path in paths), default=np.inf)
         with part(share, is_open=True):
-            paths.append(follow(fits, effort.part(share), best_other_loss))
+            paths.append(follow(fits, budget.part(share), best_other_loss))
         del fits  # the values of its terms
         if paths[-1].ended:
             break
@@ -246,7 +246,7 @@ def fit_to_sample(
     if places[0] is not None:
         every = np.unique(np.concatenate(places))
         models = [
-            widen_encodings(model, of_model, every, task.stage)
+            widen_encodings(model, of_model, every, task.encoder)
             for model, of_model in zip(models, places, strict=True)
         ]
     summed = weighted_sum(models, weights, stack.best_constant, task)
@@ -260,7 +260,7 @@ def small_model(
     options: SparseRFOptions,
     max_terms: int | None,
     many: int,
-    effort: Effort,
+    budget: Budget,
 ) -> SparseModel:
     """Return the model without the terms that do not pay for themselves, with the intercept that is
     best for all rows.
@@ -273,15 +273,15 @@ def small_model(
     worth = in_units(worth, unit, task.loss.degree)
     has_intercept = options.fit_intercept
     drop = partial(drop_terms, model, task, worth, most, looked_at, has_intercept)
-    small = effort.part(OF_PRUNING).done_in_time("prunings", drop, None)
+    small = budget.part(OF_PRUNING).done_in_time("prunings", drop, None)
     if small is None:
         small = model if max_terms is None else drop_terms_at_once(model, task, most, has_intercept)
     if not has_intercept:
         return small
-    return effort.done_in_time("intercepts", partial(with_best_intercept, small, task), small)
+    return budget.done_in_time("intercepts", partial(with_best_intercept, small, task), small)
 
 
-def info_of(stack: Stack, model: SparseModel, effort: Effort) -> FitInfo:
+def info_of(stack: Stack, model: SparseModel, budget: Budget) -> FitInfo:
     """Return what the model says of its fit, in units of y."""
     losses = [loss for path in stack.paths for loss in path.losses]
     least = np.minimum.accumulate(losses)
@@ -299,14 +299,14 @@ def info_of(stack: Stack, model: SparseModel, effort: Effort) -> FitInfo:
         n_drawn=sum(path.n_drawn for path in stack.paths),
         n_nonzero=len(model.support),
         validation_loss=stack.loss.in_units_of_y(stack.loss_of_other_rows()),
-        cut=dict(effort.cuts),
-        converged=not effort.cuts,
+        cut=dict(budget.cuts),
+        converged=not budget.cuts,
     )
 
 
-def _warn_of_time(effort):
+def _warn_of_time(budget):
     """Warn that no member has come to the end of its path."""
-    what = ", ".join(f"{n} {name}" for name, n in effort.cuts.items())
+    what = ", ".join(f"{n} {name}" for name, n in budget.cuts.items())
     warn(
         "time_limit: not one path of penalties was finished, and the model is the best until then, "
         f"maybe a constant: ended early or left out were {what}; raise time_limit",

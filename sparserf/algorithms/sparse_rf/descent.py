@@ -49,7 +49,7 @@ import numpy as np
 from ..._base.progress import check_not_ended, parts
 from ..._core.search import top_k
 from ...model import gap_in_words, warn_unconverged
-from ...solvers.effort import Effort, work_of_pass
+from ...solvers.budget import Budget, work_of_pass
 from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
 from .draws import source_of
 
@@ -290,7 +290,7 @@ class BatchRules:
     enter_per_term, enter_at_least : the most violators that enter A in a round: `enter_per_term`
         times the number of terms in the model, or `enter_at_least` where that is more
     early_tol : the relative gap to which batches before the last are solved where every batch is
-    work : the share of the default work of a fit (`Effort.for_l1_fit`) that the fit may take
+    work : the share of the default work of a fit (`Budget.for_l1_fit`) that the fit may take
     """
 
     solves: Literal["every", "last"] = "every"
@@ -367,11 +367,11 @@ class L1Fit(BaseL1Fit):
         output = target % len(task.targets)
         self.problem = task.problem(L1Problem, y, 0.0, options.fit_intercept, output)
         self._size = self.problem.loss.size(float(task.weight @ (y / len(y))))
-        starts, effort = dictionary.starts, Effort()
+        starts, budget = dictionary.starts, Budget()
         if options.max_iter is None:
             share = self.rules.work * min(1.0, targets_of_full_work / len(task.targets))
-            effort = Effort.for_l1_fit(task.rows, starts[-1], share)
-        self.A = WorkingSet(task.rows, self.problem, effort)
+            budget = Budget.for_l1_fit(task.rows, starts[-1], share)
+        self.A = WorkingSet(task.rows, self.problem, budget)
         # draws that are looked at alone: as many as a batch holds
         self._most_kept = int(np.diff(starts).max())
         # the relative gap that is near enough over the present batch, where that is more than `tol`
@@ -393,7 +393,7 @@ class L1Fit(BaseL1Fit):
 
     def end_by(self, deadline: float) -> None:
         """Let the fit end at the deadline, too."""
-        self.A.effort.deadline = self.progress.deadline = deadline
+        self.A.budget.deadline = self.progress.deadline = deadline
 
     def adopt(self, state: State) -> None:
         """Start from terms (features, index, w, b), in units of y."""
@@ -523,7 +523,7 @@ class L1Fit(BaseL1Fit):
         """Return |g| of the draws (`feasible_slope`), the gap over these and A, the objective, and
         the gap that is within tolerance."""
         A, problem = self.A, self.problem
-        A.effort.add(work_of_pass(self._rows, len(draws.index)))
+        A.budget.add(work_of_pass(self._rows, len(draws.index)))
         violation = np.abs(draws.gradient(A.v, problem.alpha, A))
         self.largest = max(violation.max(initial=0.0), A.largest_gradient)
         gap, objective = problem.dual_gap(A.z, A.w, self.largest), A.objective(problem)
@@ -567,7 +567,7 @@ class L1Fit(BaseL1Fit):
         solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
         # Terms that still violate after one step stay, unless the next round would find them again.
         A.prune(but=(np.abs(A.feasible_slopes) > problem.alpha) & ~np.isin(A.index, draws.index))
-        self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
+        self.stopped |= self._n_rounds >= self._max_iter or A.budget.is_spent
         return len(entering)
 
     def questions_at(self, draws: Draws | None, is_last: bool, w: np.ndarray) -> list[Question]:

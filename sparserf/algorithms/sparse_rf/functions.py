@@ -21,7 +21,7 @@ from ..._base.deadline import limits_time, time_left
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
-from ...solvers.effort import Effort
+from ...solvers.budget import Budget
 from ..dependent_rows import warn_of_dependent_rows
 from ..path import models_along
 from ..rounds import ROUNDS_OF_CHOICE, fit_in_rounds, is_in_rounds
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..._base.splits import Splits
     from ..._base.types import MatrixLike, Seed
     from ...columns.constraints import Interactions, Signs
-    from ...columns.stage import Extrapolate, Missing, Units
+    from ...columns.encoder import Extrapolate, Missing, Units
     from ...columns.table import Categorical
     from ...columns.targets import ClassWeight
     from ...features.bandwidth import Gamma
@@ -428,7 +428,7 @@ def _fit_path(
 ) -> list[SparseModel]:
     """Return the models for these penalties, each started from the one before; None: for the
     default penalties."""
-    start, effort = options.start, Effort(deadline=options.deadline)
+    start, budget = options.start, Budget(deadline=options.deadline)
     dictionary = _dictionary(task, options, alphas is None or len(alphas) > 1)
     models, ended = [], []
     with single_threaded_blas(), task.rows:
@@ -442,7 +442,7 @@ def _fit_path(
         go_to = partial(_go_to, exact_descent if options.exact else algorithm_1)
         times = 1 / np.cbrt(alphas)
         for model in models_along(
-            alphas, fits, go_to, task, effort, names="penalties", times=times
+            alphas, fits, go_to, task, budget, names="penalties", times=times
         ):
             models.append(model)
             ended.append(any(fit.ended_by_callback for fit in fits))
@@ -453,17 +453,17 @@ def _fit_path(
     return models
 
 
-def _go_to(descend, fit, alpha, effort):
+def _go_to(descend, fit, alpha, budget):
     """Let a fit go to a penalty; return whether it has come to its own end."""
     is_done = False
     fit.restart(alpha)
-    fit.end_by(effort.deadline)
-    with ends_at(effort.deadline):
+    fit.end_by(budget.deadline)
+    with ends_at(budget.deadline):
         check_not_ended()
         fit.begin_in_single()
         descend(fit)
-        is_done = not (fit.stopped and effort.is_late)
-    if not effort.is_late:
+        is_done = not (fit.stopped and budget.is_late)
+    if not budget.is_late:
         fit.end_in_double()
     return is_done
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...solvers.effort import TURN
+from ...solvers.budget import TURN
 from ...solvers.l1 import L1Problem, WorkingSet
 from ...solvers.multinomial import (
     JointFit,
@@ -218,7 +218,7 @@ class MultinomialL1Fit(JointFit[OneClassL1Fit], BaseL1Fit):
         """Subtract the medians over the classes."""
         take_out_medians(self._rows, self.A)
         for A in self.A:
-            A.effort.add(self._rows.n_rows * (len(self.A) + TURN))
+            A.budget.add(self._rows.n_rows * (len(self.A) + TURN))
 
     @property
     def stopped(self) -> bool:

@@ -37,7 +37,7 @@ class SparseRFOptions(FitOptions):
     """The arguments of a fit, checked; those of its dictionary are checked by `dictionary`.
 
     tol : the duality gap of a solution at most, relative to its objective
-    max_iter : the most rounds of a fit; None bounds its work instead (`Effort`)
+    max_iter : the most rounds of a fit; None bounds its work instead (`Budget`)
     exact : whether the fit goes over all draws again until the gap over all of them is within `tol`
     gamma, n_components, batch_size, max_order : arguments of the dictionary that is searched; None
         stands for its defaults
@@ -66,10 +66,10 @@ class SparseRFOptions(FitOptions):
             call["extrapolate"] = "constant" if is_chosen else "linear"
         if call.get("start") is not None:
             start = check_start(call["start"], call["features"], call["alpha"])
-            stage = start.features.stage
-            if stage is not None and not isinstance(call["features"], FeatureSet):
+            encoder = start.features.encoder
+            if encoder is not None and not isinstance(call["features"], FeatureSet):
                 # held at the ends of its own rows: these rows may go beyond
-                start = replace(start, features=start.features.staged(stage.released))
+                start = replace(start, features=start.features.encoded(encoder.released))
                 call["start"] = start
             call["features"] = start.features if call["alpha"] is None else call["features"]
         return super().of_call(call)
@@ -122,7 +122,7 @@ class SparseRFOptions(FitOptions):
         if not self.follows:
             weights = {"weight": task.weight, "constraints": constraints}
             return make_dictionary(task.features, rows, gamma=self.gamma, **sizes, **weights)
-        known = rows, task.weight, self.rng, task.stage, self.max_order, constraints
+        known = rows, task.weight, self.rng, task.encoder, self.max_order, constraints
         if are_rules:
             seen = RuleInputs.from_rows(task.features.n_bins, *known)
             sizes["has_intercept"] = self.fit_intercept
@@ -178,13 +178,13 @@ def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:
                 "start must have a term where alpha is None, got a model without terms"
             )
     elif isinstance(features, FeatureSet):
-        stage, own = features.stage, start.features.stage
-        if stage is not own and not (stage and stage.is_same(own)):
+        encoder, own = features.encoder, start.features.encoder
+        if encoder is not own and not (encoder and encoder.is_same(own)):
             raise ValueError(
                 "start must see the columns of X in the units of features, got a model of other "
                 "units"
             )
-    elif start.features.stage is not None and not start.features.stage.is_whole:
+    elif start.features.encoder is not None and not start.features.encoder.is_whole:
         lacks = (
             "start comes from a file or pickle, which knows how to encode those columns alone "
             "that its terms use"

@@ -58,7 +58,7 @@ def _most_columns(features):
             seen = block.inputs_seen(k, features.n_inputs)
             most = max(
                 most,
-                len(seen if features.stage is None else np.unique(features.stage.column[seen])),
+                len(seen if features.encoder is None else np.unique(features.encoder.column[seen])),
             )
     return most
 
@@ -95,7 +95,7 @@ def begin_at(
 def _states(start, task, dictionary):
     """Return for each target the terms (features, index, w, b) that `L1Fit.adopt` takes, in units
     of y around its centre."""
-    features, index, states = start.features.staged(None), _places(start, dictionary), []
+    features, index, states = start.features.encoded(None), _places(start, dictionary), []
     for w, b, center in zip(
         np.atleast_2d(start.coef), np.atleast_1d(start.intercept), task.centers, strict=True
     ):

@@ -43,8 +43,8 @@ class FeatureBlock(ABC):
     """Features of one kind: a frozen dataclass, whose arrays have an entry or a line for each
     feature.
 
-    Here `inputs` are what the features are functions of: the columns of X, or what the column stage
-    makes of them.
+    Here `inputs` are what the features are functions of: the columns of X, or what the column
+    encoder makes of them.
 
     Attributes
     ----------
@@ -379,7 +379,7 @@ class FeatureBlock(ABC):
     def flattened(self, ends: np.ndarray, fill: np.ndarray) -> tuple[Self, np.ndarray]:
         """Return features that are the same where inputs are within their ends, and are constant
         beyond these; and a mask of those that are constant everywhere. Here, as they are: the
-        column stage says what is beyond.
+        column encoder says what is beyond.
 
         ends : (n_inputs, 2), infinite where inputs have none
         fill : what missing cells are, of each input

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..._base.expressions import encoding, number, over, parameter, seen, sign
+from ..._base.expressions import encoding, number, parameter, reduce_inputs, seen, sign
 from ..._base.npz import require
 from ..._core.boxes import NumberBoxes, apply, correlate, spread
 from ...columns.clocks import arcs, moment_in
-from ...columns.stage import BEYOND_NUMBERS
+from ...columns.encoder import BEYOND_NUMBERS
 from ...columns.table import UNKNOWN
 from .base import FeatureBlock
 from .bounds import Group, Relaxation
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..._base.expressions import Expression
     from ..._base.types import Array
     from ...columns.constraints import InputConstraints
-    from ...columns.stage import ColumnStage
+    from ...columns.encoder import ColumnEncoder
     from .base import Evaluator
     from .derivatives import EncodedRows
     from .pieces import Pieces
@@ -138,7 +138,7 @@ class BoxBlock(FeatureBlock):
     def expression(self) -> Expression:
         u = seen(self.inputs)
         inside = _above(parameter("low", self.low), u) * _at_most(u, parameter("high", self.high))
-        return parameter("height", self.height) * over("multiply", inside)
+        return parameter("height", self.height) * reduce_inputs("multiply", inside)
 
     def effects(self, deviation: np.ndarray) -> np.ndarray:
         return np.where(self.is_used, 1.0, 0.0)
@@ -287,16 +287,16 @@ class Box(Term):
                 factors.append(_at_most(encoding(v), number(high)))
         return reduce(mul, factors, number(1.0)) if factors else number(1.0)
 
-    def condition(self, names: Names, stage: ColumnStage | None) -> str | None:
+    def condition(self, names: Names, encoder: ColumnEncoder | None) -> str | None:
         words = []
         for k, j in enumerate(self.columns.tolist()):
             own = np.flatnonzero(self.place == k)
             asked = [(int(self.encodings[i]), self.low[i], self.high[i]) for i in own]
-            words += conditions(names[j], asked, stage)
+            words += conditions(names[j], asked, encoder)
         return " and ".join(words)
 
-    def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
-        return self.condition(names, stage) or "always"
+    def title(self, names: Sequence[str], most: int, encoder: ColumnEncoder | None = None) -> str:
+        return self.condition(names, encoder) or "always"
 
     def parts(self, U: np.ndarray) -> np.ndarray:
         u = U.T[self.encodings]
@@ -327,7 +327,7 @@ class Box(Term):
 def conditions(
     name: str,
     asked: Sequence[tuple[int, float, float]],
-    stage: ColumnStage | None,
+    encoder: ColumnEncoder | None,
 ) -> list[str]:
     """Return in words what the intervals (encoding, low, high) ask of one column.
 
@@ -339,13 +339,13 @@ def conditions(
     of_levels, levels, of_angles = [], (), {}
     show, in_words = _number_words, _interval_words
     for v, above, at_most in asked:
-        encoding = None if stage is None else stage.encoding(v)
-        if encoding is not None and stage.levels_of(v) is not None:
-            of_levels.append((encoding, above, at_most, stage.of_numbers(v, above, at_most)[2]))
-            levels = stage.levels_of(v)
+        encoding = None if encoder is None else encoder.encoding(v)
+        if encoding is not None and encoder.levels_of(v) is not None:
+            of_levels.append((encoding, above, at_most, encoder.of_numbers(v, above, at_most)[2]))
+            levels = encoder.levels_of(v)
             continue
         if encoding is not None:
-            above, at_most, takes = stage.of_numbers(v, above, at_most)
+            above, at_most, takes = encoder.of_numbers(v, above, at_most)
             has_missing |= takes is not None
             takes_missing &= takes is not False
             asks_missing |= takes is True and (above == np.inf or at_most == -np.inf)
@@ -353,13 +353,15 @@ def conditions(
             ends = (encoding.center + encoding.unit * end for end in (above, at_most))
             of_angles.setdefault(encoding.of_kind, []).append((encoding.level, *ends))
         elif encoding is not None and not encoding.of_kind.is_number:
-            label = stage.take(np.array([v])).names({encoding.column: name})[0]
+            label = encoder.take(np.array([v])).names({encoding.column: name})[0]
             words += _interval_words(label, above, at_most, _number_words)
         else:
-            if encoding is not None and stage.table is not None:
-                clock = stage.table.clocks.get(encoding.column)
+            if encoding is not None and encoder.table is not None:
+                clock = encoder.table.clocks.get(encoding.column)
                 show = _number_words if clock is None else _clock_words(clock)
-                in_words = _flag_words if encoding.column in stage.table.flags else _interval_words
+                in_words = (
+                    _flag_words if encoding.column in encoder.table.flags else _interval_words
+                )
             low, high = max(low, above), min(high, at_most)
     if of_levels:
         words.append(_levels_words(name, of_levels, levels))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..._base.arrays import namespace
-from ..._base.expressions import absolute, exp, expanded, over, parameter, seen
+from ..._base.expressions import absolute, exp, expanded, parameter, reduce_inputs, seen
 from ..._base.npz import require
 from .bounds import Group, Relaxation
 from .derivatives import Derivatives, pair_finder, places_in
@@ -140,7 +140,7 @@ class BumpBlock(WeightedBlock):
 def _expression(weights, inputs, centers):
     """Return the expression of bumps, or of one, whose weights are at least 0."""
     away = absolute(seen(inputs) - parameter("centers", centers))
-    return exp(-over("add", parameter("weights", weights) * away))
+    return exp(-reduce_inputs("add", parameter("weights", weights) * away))
 
 
 def _are_distinct(inputs, weights):

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._base.arrays import namespace
 from ..._base.checks import is_sparse
-from ..._base.expressions import encoding, envelope, made, over, parameter, raised, seen
+from ..._base.expressions import encoding, envelope, made, parameter, raised, reduce_inputs, seen
 from ..._base.npz import require
 from ..._core.moments import enveloped
 from ..activations import NEAR
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..._base.expressions import Expression
     from ..._base.types import Array, DenseOrCSR
     from ...columns.constraints import InputConstraints
-    from ...columns.stage import ColumnStage
+    from ...columns.encoder import ColumnEncoder
     from .base import Evaluator, FeatureBlock, Put
     from .derivatives import EncodedRows
     from .pieces import Pieces
@@ -172,7 +172,7 @@ class MonomialBlock(WeightedBlock):
     @property
     def expression(self) -> Expression:
         factors = seen(self.inputs, enveloped=(self.gamma, self.order))
-        return over("multiply", parameter("weights", self.weights) * factors)
+        return reduce_inputs("multiply", parameter("weights", self.weights) * factors)
 
     def written(self, inputs: np.ndarray, n_inputs: int) -> MonomialBlock:
         """Return the features as they are: they are functions of all inputs."""
@@ -252,7 +252,7 @@ class Monomial(Term):
         factors = (raised(encoding(v), int(p)) for v, p in powers if p)
         return made("multiply", envelope(self.gamma, self.encodings), *factors)
 
-    def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
+    def title(self, names: Sequence[str], most: int, encoder: ColumnEncoder | None = None) -> str:
         powers = np.zeros(len(self.columns))
         np.add.at(powers, self.place, self.weights)
         return _name(powers, [names[j] for j in self.columns.tolist()])

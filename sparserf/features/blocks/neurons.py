@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ..._base.checks import is_sparse
-from ..._base.expressions import expanded, over, parameter, seen
+from ..._base.expressions import expanded, parameter, reduce_inputs, seen
 from ..activations import ACTIVATIONS, CONVEX, COSINE, EPS, RISING, Derivative, cosine_line
 from .bounds import Group, Relaxation
 from .constrained import may_meet, within
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..._base.expressions import Expression
     from ..._base.types import Array
     from ...columns.constraints import InputConstraints
-    from ...columns.stage import ColumnStage
+    from ...columns.encoder import ColumnEncoder
     from ..activations import ActivationFunction
     from .base import Evaluator, FeatureBlock, Put
     from .derivatives import EncodedRows
@@ -237,7 +237,8 @@ class NeuronBlock(Neurons):
 def _expression(sigma, weights, inputs, offset):
     """Return the expression of neurons, or of one."""
     return sigma.expression(
-        over("add", parameter("weights", weights) * seen(inputs)) + parameter("offset", offset)
+        reduce_inputs("add", parameter("weights", weights) * seen(inputs))
+        + parameter("offset", offset)
     )
 
 
@@ -335,10 +336,10 @@ class Neuron(Term):
     def expression(self) -> Expression:
         return expanded(_expression(self.sigma, self.weights, self.encodings, self.offset))
 
-    def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
+    def title(self, names: Sequence[str], most: int, encoder: ColumnEncoder | None = None) -> str:
         if self.is_linear and len(self.columns) == 1:
             return names[self.columns[0]]
-        return super().title(names, most, stage)
+        return super().title(names, most, encoder)
 
     def summands(self, column: np.ndarray) -> list[Neuron]:
         """Return linear terms of one encoding each, without an offset, whose sum is this linear

@@ -1,8 +1,8 @@
 """One feature of a model as a function of the columns of X: the base class of terms.
 
 A feature is a function of *encodings* u_0, u_1, ... of the columns of X, one or more of each
-column, which the `ColumnStage` of a model computes; without a stage the encodings are the columns
-themselves.
+column, which the `ColumnEncoder` of a model computes; without an encoder the encodings are the
+columns themselves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..._base.expressions import Expression
-    from ...columns.stage import ColumnStage
+    from ...columns.encoder import ColumnEncoder
     from .bounds import Group
     from .pieces import Pieces
 
@@ -90,18 +90,18 @@ class Term(ABC):
     def expression(self) -> Expression:
         """The term without its gain, as an expression of encodings."""
 
-    def condition(self, names: Names, stage: ColumnStage | None) -> str | None:
+    def condition(self, names: Names, encoder: ColumnEncoder | None) -> str | None:
         """Return in words where the term is not 0, if it is one number there; else None.
 
         names : the names of the columns of X
-        stage : the stage that makes the encodings; None: these are the columns
+        encoder : the encoder that makes the encodings; None: these are the columns
         """
         return None
 
-    def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
+    def title(self, names: Sequence[str], most: int, encoder: ColumnEncoder | None = None) -> str:
         """Return the term in words; of more than `most` columns those of the largest weights.
 
-        names, stage : as in `condition`
+        names, encoder : as in `condition`
         """
         weight = np.zeros(len(self.columns))
         np.add.at(weight, self.place, np.abs(self.weights))

@@ -1,5 +1,5 @@
-"""ColumnStage, which scales columns for features: neither shifts, nor sizes, nor single huge cells
-of columns change a fit."""
+"""ColumnEncoder, which scales columns for features: neither shifts, nor sizes, nor single huge
+cells of columns change a fit."""
 
 import pickle
 import warnings
@@ -12,12 +12,12 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS, Views
+from sparserf.columns.encoder import ColumnEncoder
 from sparserf.columns.encodings import robust_units, weighted_quantile
 from sparserf.columns.kinds import NUMBER, Encoding
-from sparserf.columns.stage import ColumnStage
 
 from ..conftest import SIZES, each_dtype, phi_oracle, r2
-from .stages import stage_of
+from .encoders import encoder_of
 
 N, D = 1500, 4
 RNG = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def bits(model, X):
 
 
 def view_oracle(X, kind, column, level, arithmetic, knots):
-    """Compute one column of the output of a stage, of any kind."""
+    """Compute one column of the output of an encoder, of any kind."""
     power, center, factor, reach, fill = arithmetic
     x = X[:, column].astype(float)
     if kind == "missing":
@@ -107,11 +107,11 @@ def test_the_kernel_of_stages(n, dtype):
             )
 
 
-def numbers_stage(unit, reach):
-    """Return a stage of numbers with these units, centres of 0 and one bound."""
+def numbers_encoder(unit, reach):
+    """Return an encoder of numbers with these units, centres of 0 and one bound."""
     n = len(unit)
     none = np.zeros(n)
-    return ColumnStage(
+    return ColumnEncoder(
         n,
         np.arange(n),
         np.zeros(n, np.int64),
@@ -129,8 +129,8 @@ def numbers_stage(unit, reach):
 
 @pytest.mark.parametrize("namespace", [np, strict])
 def test_huge_numbers_stay_finite(namespace):
-    stage = numbers_stage([1e-200, 1e-200, 1.0, 0.0], 3.0)
-    shown = np.asarray(stage.transform(namespace.asarray([[1.7e308, -1.7e308, 2.0, 1.7e308]])))
+    encoder = numbers_encoder([1e-200, 1e-200, 1.0, 0.0], 3.0)
+    shown = np.asarray(encoder.transform(namespace.asarray([[1.7e308, -1.7e308, 2.0, 1.7e308]])))
     assert np.allclose(shown, [[6.0, -6.0, 2.0, 0.0]])
 
 
@@ -186,17 +186,17 @@ def test_zeros_and_ones_have_their_deviation(share):
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, -7.0, 1e-310, 1e300])
 @pytest.mark.parametrize("n", [1, 2, 50])
 def test_constant_columns_are_zero(value, n):
-    stage = stage_of(np.full((n, 2), value))
-    assert np.array_equal(stage.unit, [0, 0]) and np.array_equal(
-        stage.transform(np.full((3, 2), 17.0)), np.zeros((3, 2))
+    encoder = encoder_of(np.full((n, 2), value))
+    assert np.array_equal(encoder.unit, [0, 0]) and np.array_equal(
+        encoder.transform(np.full((3, 2), 17.0)), np.zeros((3, 2))
     )
 
 
 @pytest.mark.parametrize("power", [-1040, -900, -60, 1, 100, 1000])
 def test_powers_of_two_change_no_bit(power):
     one, two = (
-        stage_of(X),
-        stage_of(
+        encoder_of(X),
+        encoder_of(
             np.ldexp(X, power) if power > -1000 else np.ldexp(np.ldexp(X, -1000), power + 1000)
         ),
     )
@@ -252,15 +252,15 @@ def test_rows_of_weight_zero_move_nothing(fit):
 @pytest.mark.slow
 def test_scale_none_leaves_columns_as_they_are(fit):
     """Whatever the features are; those of a FeatureSet, already drawn, are never scaled."""
-    stage = fit(X, scale=None).features.stage  # of a fit without alpha that knows the ends
-    assert stage is None or ((stage.unit == 1).all() and not stage.center.any())
+    encoder = fit(X, scale=None).features.encoder  # of a fit without alpha that knows the ends
+    assert encoder is None or ((encoder.unit == 1).all() and not encoder.center.any())
     maps = srf.Linear(), srf.Fourier(gamma=0.1)
     drawn = maps[0].draw(None, D).concat(maps[1].draw(50, D, rng=0))
     how = {"n_components": 50, "n_nonzero_coefs": 5, "alpha": 1e-4, "rng": 0}
     for features, scale in ((maps, None), (drawn, None), (drawn, "robust")):
         model = srf.harfe(X, Y, features=features, scale=scale, **how)
-        assert model.features.stage is None
-    assert srf.harfe(X, Y, features=maps, **how).features.stage is not None
+        assert model.features.encoder is None
+    assert srf.harfe(X, Y, features=maps, **how).features.encoder is not None
     for scale in ("standard", "auto"):
         with pytest.raises(ValueError, match=f"scale must be 'robust', got '{scale}'"):
             fit(X, scale=scale)
@@ -357,9 +357,9 @@ def test_sets_in_other_units_do_not_mix():
         one.concat(two)
 
 
-def test_csr_has_no_stage():
+def test_csr_has_no_encoder():
     model = FITS["gaussian"](sp.csr_array(np.where(np.abs(X) > 1, X, 0.0)))
-    assert model.features.stage is None
+    assert model.features.encoder is None
 
 
 @each_dtype
@@ -369,12 +369,12 @@ def test_entries_of_csr_rows_are_encoded_as_in_dense_rows(dtype):
     Z = (rng.standard_normal((90, 4)) * (rng.random((90, 4)) < 0.4)).astype(dtype)
     column, unit = [2, 0, 3, 0, 1], np.array([2.0, 1.0, 0.5, 1e-3, 0.0])
     encodings = [Encoding(j, NUMBER) for j in column]
-    stage = replace(ColumnStage.from_encodings(encodings, 4, may_miss=False), unit=unit)
+    encoder = replace(ColumnEncoder.from_encodings(encodings, 4, may_miss=False), unit=unit)
     ends = np.tile([-np.inf, np.inf], (5, 1))
     ends[1:3] = [-0.5, 0.7]
-    stage = stage.held(ends)
-    shown, expected = stage.transform(sp.csr_array(Z)), stage.transform(Z)
-    assert stage.keeps_zeros and sp.issparse(shown) and shown.has_canonical_format
+    encoder = encoder.held(ends)
+    shown, expected = encoder.transform(sp.csr_array(Z)), encoder.transform(Z)
+    assert encoder.keeps_zeros and sp.issparse(shown) and shown.has_canonical_format
     assert shown.dtype == dtype and np.allclose(shown.toarray(), expected, rtol=1e-6)
     assert np.abs(expected[:, 1]).max() < 0.8 < np.abs(Z[:, 0]).max()
 
@@ -385,9 +385,9 @@ def test_a_sample_of_many_rows_gives_their_units():
     weight = np.where(Z[:, 0] > 5, 2.0, 1.0)
     for w in (np.ones(60_000), weight):
         center, unit, *_ = robust_units(Z, w)
-        stage = stage_of(Z, w)
-        assert np.allclose(stage.center, center, atol=0.1) and np.allclose(
-            stage.unit, unit, rtol=0.03
+        encoder = encoder_of(Z, w)
+        assert np.allclose(encoder.center, center, atol=0.1) and np.allclose(
+            encoder.unit, unit, rtol=0.03
         )
 
 
@@ -395,24 +395,24 @@ def test_columns_that_are_constant_in_a_sample():
     """One row in 40,000 differs: where the sample lacks it, all rows are asked."""
     Z = np.zeros((40_000, 3))
     Z[7, 1], Z[:, 2] = 5.0, np.arange(40_000) % 7
-    stages = [stage_of(Z, seed=seed) for seed in range(6)]
-    units = np.array([stage.unit for stage in stages])
+    encoders = [encoder_of(Z, seed=seed) for seed in range(6)]
+    units = np.array([encoder.unit for encoder in encoders])
     assert (units[:, 0] == 0).all() and (units[:, 1] > 0).all()
     not_seen = np.isclose(units[:, 1], Z[:, 1].std(), rtol=1e-12)
     assert 0 < not_seen.sum() < 6
-    for stage in stages:
-        assert (stage.reach[1:] > stage.half_range[1:]).all() and np.ptp(
-            stage.transform(Z)[:, 1]
+    for encoder in encoders:
+        assert (encoder.reach[1:] > encoder.half_range[1:]).all() and np.ptp(
+            encoder.transform(Z)[:, 1]
         ) > 100
 
 
 def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
-    """All answers of rows, where the stage is applied block by block."""
-    stage, Z = stage_of(50 + 3 * X), 50 + 3 * X
+    """All answers of rows, where the encoder is applied block by block."""
+    encoder, Z = encoder_of(50 + 3 * X), 50 + 3 * X
     inputs = srf.Linear().draw(None, D)
-    plain = inputs.rows_of(stage.transform(Z))
+    plain = inputs.rows_of(encoder.transform(Z))
     monkeypatch.setattr("sparserf.rows.rows.FEW", 0)
-    shown, weight = inputs.staged(stage).rows_of(Z), np.ones(N)
+    shown, weight = inputs.encoded(encoder).rows_of(Z), np.ones(N)
     features = srf.Fourier(gamma=0.2).draw(40, D, rng=0)
     monomials = srf.Taylor(2, 0.1).draw(None, D)
     for some in (features, monomials, inputs, features.concat(inputs)):

@@ -1,7 +1,7 @@
 """The work that a fit may take, counted from shapes alone, so that a fit ends at the same place on
 any machine.
 
-With a `time_limit` an effort has a deadline, too, and then the place depends on the machine.
+With a `time_limit` a budget has a deadline, too, and then the place depends on the machine.
 
 One unit is a multiplication of a matrix product. A slower operation counts as the number of
 multiplications that take as long.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..rows import Rows
 
 # The most work of an l1 fit of up to FEW_FIT_ROWS rows, beside its passes over the dictionary.
-EFFORT = 1.2e11
+FIT_WORK = 1.2e11
 FEW_FIT_ROWS = 5_000
 # The work that an l1 fit may take for each row beyond FEW_FIT_ROWS, in addition.
 FIT_WORK_A_ROW = 4e7
@@ -36,7 +36,7 @@ VALUE = 20
 TURN = 3_000
 
 
-class Effort:
+class Budget:
     """The multiplications so far, and the most that there may be.
 
     deadline : float
@@ -55,7 +55,7 @@ class Effort:
         self,
         most: float = np.inf,
         deadline: float = _deadline.NEVER,
-        within: Effort | None = None,
+        within: Budget | None = None,
     ):
         self._most, self._spent, self.deadline, self._within = most, 0.0, deadline, within
         self.cuts = Counter()
@@ -66,17 +66,17 @@ class Effort:
 
         share: the share of that work, beside the passes over the dictionary, that the fit may take
         """
-        most = EFFORT + FIT_WORK_A_ROW * max(0, rows.n_rows - FEW_FIT_ROWS)
+        most = FIT_WORK + FIT_WORK_A_ROW * max(0, rows.n_rows - FEW_FIT_ROWS)
         return cls(share * most + PASSES * work_of_pass(rows, n_features))
 
-    def part(self, share: float) -> Effort:
-        """Return an effort that has this share of the time that is left, as a part of this one."""
-        return Effort(np.inf, _deadline.share_of_time(self.deadline, share), self)
+    def part(self, share: float) -> Budget:
+        """Return a budget that has this share of the time that is left, as a part of this one."""
+        return Budget(np.inf, _deadline.share_of_time(self.deadline, share), self)
 
-    def until(self, deadline: float) -> Effort:
-        """Return an effort with this deadline and without a bound, in which the cuts of this one
+    def until(self, deadline: float) -> Budget:
+        """Return a budget with this deadline and without a bound, in which the cuts of this one
         are noted."""
-        later = Effort(deadline=deadline)
+        later = Budget(deadline=deadline)
         later.cuts.update(self.cuts)
         return later
 
@@ -85,7 +85,7 @@ class Effort:
         self._spent += multiplications
 
     def note_cut(self, what: str, n: int = 1) -> None:
-        """Note what ended early for want of time, by its name in the plural; here and in the effort
+        """Note what ended early for want of time, by its name in the plural; here and in the budget
         of which this is a part."""
         self.cuts[what] += n
         if self._within is not None:
@@ -101,7 +101,7 @@ class Effort:
         return otherwise
 
     def note_finished(self) -> None:
-        """Note that a path has come to its own end; here and in the effort of which this is a
+        """Note that a path has come to its own end; here and in the budget of which this is a
         part."""
         self.n_finished += 1
         if self._within is not None:
@@ -129,4 +129,4 @@ def work_of_pass(rows: Rows, n_features: int) -> int:
     return rows.n_rows * n_features * (VALUE + rows.row_size)
 
 
-UNBOUNDED = Effort()
+UNBOUNDED = Budget()

@@ -1,4 +1,4 @@
-"""The column stage, which encodes columns of any kind and unit as comparable numbers.
+"""The column encoder, which encodes columns of any kind and unit as comparable numbers.
 
 The inputs of features are not the columns of X but *encodings* of them: a number in robust units
 or as a rank; the levels of a category; whether a cell is missing; the day of the year of a date, as
@@ -36,17 +36,17 @@ Units: TypeAlias = Literal["robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 Extrapolate: TypeAlias = Literal["constant", "linear"]
 
-# The arrays of a stage in a model's file: arrays with an entry for each encoding, arrays of knots,
-# and their names in the file.
+# The arrays of an encoder in a model's file: arrays with an entry for each encoding, arrays of
+# knots, and their names in the file.
 OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
 OF_KNOTS = "first_knot", "knots", "scores"
-OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
-ARRAYS = OF_STAGE + OF_TABLE
+OF_ENCODER = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
+ARRAYS = OF_ENCODER + OF_TABLE
 # Where missing cells lie, below or above all numbers, for features that ask for intervals; float32
 # holds it. The numbers of such a column are smaller than the second.
 BEYOND_NUMBERS = 1e38
 LARGEST_NUMBER = BEYOND_NUMBERS / 10
-# The encoding of a column that a stage does not know: 0. (A constant has the half range 0.)
+# The encoding of a column that an encoder does not know: 0. (A constant has the half range 0.)
 UNKNOWN_ENCODING = {
     "kind": NUMBER,
     "level": 0.0,
@@ -59,7 +59,7 @@ UNKNOWN_ENCODING = {
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnStage:
+class ColumnEncoder:
     """The encoding of the columns of X as the inputs of features.
 
     It is frozen: part of a model and of its file.
@@ -111,7 +111,7 @@ class ColumnStage:
     may_miss: bool = True
 
     def encoding(self, v: int) -> Encoding:
-        """Return encoding v, with all that the stage says of it."""
+        """Return encoding v, with all that the encoder says of it."""
         own = slice(*self.first_knot[v : v + 2])
         knots = (self.knots[own], self.scores[own]) if own.stop > own.start else None
         numbers = (float(getattr(self, name)[v]) for name in ("center", "unit", "reach", "fill"))
@@ -164,7 +164,7 @@ class ColumnStage:
         table: Table | None = None,
         may_miss: bool = True,
     ) -> Self:
-        """Return the stage of some encodings of n_columns columns, with centres 0 and units 1."""
+        """Return the encoder of some encodings of n_columns columns, with centres 0 and units 1."""
         n, no_knots = len(encodings), (np.zeros(0), np.zeros(0))
         first_knot, knots, scores = _pack_knots([each.knots or no_knots for each in encodings])
         return cls(
@@ -198,8 +198,8 @@ class ColumnStage:
     def __len__(self) -> int:
         return len(self.column)
 
-    def is_same(self, other: ColumnStage | None) -> bool:
-        """Return whether another stage, or None, encodes columns in the same way."""
+    def is_same(self, other: ColumnEncoder | None) -> bool:
+        """Return whether another encoder, or None, encodes columns in the same way."""
         if other is self or other is None:
             return other is self
         tables = (self.table is None) == (other.table is None) and (
@@ -278,8 +278,8 @@ class ColumnStage:
         """A mask of the encodings that, knots aside, never fall where their column rises."""
         return self._of_kinds("rises")
 
-    def take(self, places: np.ndarray) -> ColumnStage:
-        """Return the stage of the encodings at these places."""
+    def take(self, places: np.ndarray) -> ColumnEncoder:
+        """Return the encoder of the encodings at these places."""
         sizes = np.diff(self.first_knot)[places]
         first = np.concatenate([[0], np.cumsum(sizes)])
         knots = np.arange(first[-1]) + np.repeat(self.first_knot[:-1][places] - first[:-1], sizes)
@@ -287,16 +287,16 @@ class ColumnStage:
         arrays |= {"first_knot": first, "knots": self.knots[knots], "scores": self.scores[knots]}
         return replace(self, **arrays)
 
-    def joined(self, other: ColumnStage) -> ColumnStage:
-        """Return the stage of these encodings, and then those of another of the same columns."""
+    def joined(self, other: ColumnEncoder) -> ColumnEncoder:
+        """Return the encoder of these encodings, and then those of another of the same columns."""
         names = (*OF_ENCODINGS, "knots", "scores")
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
         arrays = {name: np.concatenate(pair) for name, pair in pairs.items()}
         first = np.concatenate([self.first_knot, self.first_knot[-1] + other.first_knot[1:]])
         return replace(self, **arrays, first_knot=first)
 
-    def only(self, is_used: np.ndarray) -> ColumnStage:
-        """Return the stage with 0 for encodings that are not used.
+    def only(self, is_used: np.ndarray) -> ColumnEncoder:
+        """Return the encoder with 0 for encodings that are not used.
 
         It says nothing of the training rows about them.
 
@@ -321,11 +321,11 @@ class ColumnStage:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the stage knows all its encodings; one of `only` does not."""
+        """Whether the encoder knows all its encodings; one of `only` does not."""
         return not ((self.unit == 0) & (self.half_range == UNKNOWN_ENCODING["half_range"])).any()
 
-    def held(self, ends: np.ndarray) -> ColumnStage:
-        """Return the stage with numbers that are constant beyond the ends (low, high) of each
+    def held(self, ends: np.ndarray) -> ColumnEncoder:
+        """Return the encoder with numbers that are constant beyond the ends (low, high) of each
         encoding: a knot at each end, whose score is itself.
 
         Encodings with infinite ends, or so far apart that their distance is, are not held.
@@ -335,9 +335,9 @@ class ColumnStage:
         given = {v: (np.unique(ends[v]),) * 2 for v in np.flatnonzero(held).tolist()}
         return self._with_knots(given) if given else self
 
-    def flattened(self, ends: np.ndarray) -> ColumnStage:
-        """Return the stage that encodes numbers beyond the ends (low, high) of each encoding as the
-        ends: its knots are those between, and one at each end.
+    def flattened(self, ends: np.ndarray) -> ColumnEncoder:
+        """Return the encoder that encodes numbers beyond the ends (low, high) of each encoding as
+        the ends: its knots are those between, and one at each end.
 
         Encodings with infinite ends stay, as do those that are no functions of a number.
         """
@@ -362,14 +362,14 @@ class ColumnStage:
         return ends
 
     @property
-    def released(self) -> ColumnStage:
-        """The stage before `held`: for a fit to other rows."""
+    def released(self) -> ColumnEncoder:
+        """The encoder before `held`: for a fit to other rows."""
         held = np.flatnonzero(np.isfinite(self.ends[:, 0])).tolist()
         return self._with_knots(dict.fromkeys(held, (np.zeros(0), np.zeros(0)))) if held else self
 
     @cached_property
-    def in_knots(self) -> ColumnStage:
-        """The stage with levels that have a knot as numbers with a knot at each level.
+    def in_knots(self) -> ColumnEncoder:
+        """The encoder with levels that have a knot as numbers with a knot at each level.
 
         It encodes new rows equally.
         """
@@ -384,7 +384,7 @@ class ColumnStage:
         return replace(self._with_knots(given), kind=kind)
 
     def _with_knots(self, given):
-        """Return the stage with {encoding: (knots, scores)} in place of its own knots."""
+        """Return the encoder with {encoding: (knots, scores)} in place of its own knots."""
         pairs = []
         for v in range(len(self)):
             own = slice(self.first_knot[v], self.first_knot[v + 1])
@@ -409,14 +409,14 @@ class ColumnStage:
     @cached_property
     def _kernel(self):
         """The compiled encoder of dense rows in memory."""
-        stage = self.in_knots
+        encoder = self.in_knots
         return Views(
-            np.ascontiguousarray(stage.column, np.int32),
-            np.ascontiguousarray(stage.kind, np.int32),
-            np.ascontiguousarray(stage.first_knot, np.int32),
-            stage.level,
+            np.ascontiguousarray(encoder.column, np.int32),
+            np.ascontiguousarray(encoder.kind, np.int32),
+            np.ascontiguousarray(encoder.first_knot, np.int32),
+            encoder.level,
             np.stack([*self.arithmetic, self.fill]),
-            np.stack([stage.knots, stage.scores]),
+            np.stack([encoder.knots, encoder.scores]),
         )
 
     def transform(self, X: Array) -> Array:
@@ -513,7 +513,7 @@ class ColumnStage:
         return int((1 + np.sum([*changed, self.kind != NUMBER], axis=0) + n_knots)[is_used].sum())
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays that a model's file holds of the stage."""
+        """Return the arrays that a model's file holds of the encoder."""
         finite = {
             "reach": np.where(np.isinf(self.reach), -1.0, self.reach),
             "may_miss": np.array([int(self.may_miss)]),
@@ -524,8 +524,8 @@ class ColumnStage:
         return arrays if self.table is None else arrays | self.table.to_arrays()
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int) -> ColumnStage | None:
-        """Return the stage that `to_arrays` wrote, or None if there is none.
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int) -> ColumnEncoder | None:
+        """Return the encoder that `to_arrays` wrote, or None if there is none.
 
         The file is not trusted.
         """
@@ -545,18 +545,18 @@ class ColumnStage:
         whole["kind"] = np.searchsorted(IN_FILES, kind)
         require(len(may_miss) == 1 and may_miss[0] in (0, 1), "stage_may_miss")
         numbers["reach"] = np.where(numbers["reach"] == -1, np.inf, numbers["reach"])
-        stage = cls(
+        encoder = cls(
             n_columns,
             **whole,
             **numbers,
             table=Table.from_arrays(arrays),
             may_miss=bool(may_miss[0]),
         )
-        stage._check()
-        return stage
+        encoder._check()
+        return encoder
 
     def _check(self):
-        """Check that the arrays of a stage from a file fit together."""
+        """Check that the arrays of an encoder from a file fit together."""
         n, first = len(self), self.first_knot
         require(
             all(getattr(self, name).shape == (n,) for name in OF_ENCODINGS)
@@ -588,7 +588,8 @@ class ColumnStage:
 
 
 def _pack_knots(pairs):
-    """Return a `ColumnStage`'s (first_knot, knots, scores) from each encoding's (knots, scores)."""
+    """Return a `ColumnEncoder`'s (first_knot, knots, scores) from each encoding's (knots,
+    scores)."""
     first, all_knots, all_scores = [0], [np.zeros(0)], [np.zeros(0)]
     for knots, scores in pairs:
         first.append(first[-1] + len(knots))
@@ -603,10 +604,10 @@ class EncodedMatrix:
     shape: tuple[int, int]
     dtype: np.dtype
 
-    def __init__(self, X: Array, stage: ColumnStage):
-        self._X, self._stage = X, stage
-        self.shape, self.dtype = (X.shape[0], len(stage)), X.dtype
+    def __init__(self, X: Array, encoder: ColumnEncoder):
+        self._X, self._encoder = X, encoder
+        self.shape, self.dtype = (X.shape[0], len(encoder)), X.dtype
         self.size: int = self.shape[0] * self.shape[1]
 
     def __getitem__(self, rows: slice | np.ndarray) -> Array:
-        return self._stage.transform(self._X[rows])
+        return self._encoder.transform(self._X[rows])
