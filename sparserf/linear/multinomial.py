@@ -38,8 +38,13 @@ SHARE = 0.05
 
 
 class LossOfAllClasses(Multinomial):
-    """The multinomial loss, with the bounds that hold where all classes move."""
+    """The multinomial loss, with the bounds that hold where all classes move.
 
+    The least curvature of one class's margins bounds its distance to the optimum while the others
+    stay, and says nothing of the distance where these move, too.
+    """
+
+    is_self_concordant: bool = False
     smoothness: float = CLASS_VERSUS_REST.smoothness
     is_unimodal: bool = CLASS_VERSUS_REST.is_unimodal
     dual_growth: float = CLASS_VERSUS_REST.dual_growth
