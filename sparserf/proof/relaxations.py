@@ -28,6 +28,9 @@ IN_MEMORY = 2**20
 class TermSum:
     """A sum of terms, linear'u + groups, which is what is bounded. Linear terms have no offset."""
 
+    linear: np.ndarray
+    n_terms: int
+
     def __init__(self, terms: Sequence[tuple[Term, float, np.ndarray]], largest: np.ndarray):
         """Take triples (term, coefficient, the input of each of its encodings).
 

@@ -74,6 +74,10 @@ class Bounded(NamedTuple):
 class Search:
     """A search for the largest value of a sum of terms over a box of a space."""
 
+    best: float
+    z: np.ndarray
+    n_boxes: int
+
     def __init__(self, total: TermSum, space: Space):
         self._total, self._space = total, space
         self._number = ~space.is_table

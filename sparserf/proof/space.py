@@ -31,6 +31,7 @@ from ..expansion.terms import (
 from ..features.activations import EPS
 
 if TYPE_CHECKING:
+    from ..columns.encoder import ColumnEncoder
     from ..expansion import Expansion
     from ..expansion.box import Box
 
@@ -75,6 +76,15 @@ class Space:
     is_table : whether each coordinate is the index in a table
     tables : {coordinate: values of its inputs, (n_levels, n_inputs of it)}
     """
+
+    encodings: np.ndarray
+    encoder: ColumnEncoder
+    place: np.ndarray
+    axis: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    membership: np.ndarray
+    is_table: np.ndarray
 
     def __init__(self, model: Expansion, box: Box, seen: np.ndarray, rising: int | None = None):
         """Make the coordinates of the columns of the encodings that terms see, ascending.
@@ -343,6 +353,9 @@ class Curve:
 
     x, z : the grid, ascending; z is what all encodings together have changed by
     """
+
+    x: np.ndarray
+    z: np.ndarray
 
     def __init__(self, space: Space, inputs: np.ndarray, places: np.ndarray):
         """Refine a grid of numbers that holds all knots until the encodings change little on each

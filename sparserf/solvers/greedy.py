@@ -154,15 +154,16 @@ class CoefficientsOnRows:
             H = self._hessian()
             self._factor.append(H[:0], H, all_of_them=True)
 
-    def refit(self, most_steps: int = MAX_STEPS, share: float = 0.0) -> None:
+    def refit(self, most_steps: int | None = None, share: float = 0.0) -> None:
         """Go to the best coefficients, by Newton's method; the Hessian is kept while the predicted
         decrease shrinks fast.
 
+        most_steps : the most steps; None: MAX_STEPS
         share : where it is not 0, end nearer by: before a step whose predicted decrease is below
             this share of the first
         """
         before, first, is_fresh = np.inf, None, False
-        for _ in range(most_steps):
+        for _ in range(most_steps or MAX_STEPS):
             d, e, predicted_decrease = self._newton_step()
             first = predicted_decrease if first is None else first
             enough = max(LAST_DECREASE * self.iterate.objective, self._negligible, share * first)

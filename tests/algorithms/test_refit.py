@@ -344,7 +344,7 @@ def test_columns_of_times_have_times_as_ends():
         "made constant in took beyond [30 days, 0:00:00, 450 days, 0:00:00]"
     )
     table["when"] = pd.Timestamp("2024-01-01") + took
-    season = np.cos(2 * np.pi * table["when"].dt.dayofyear / 365)
+    season = np.cos(2 * np.pi * table["when"].dt.day_of_year / 365)
     model = srf.sparse_rf(table, season, **COSINES)
     with pytest.raises(ValueError, match="flatten must have columns that terms see as numbers"):
         srf.refit(model, table, y, flatten={"when": (None, None)})

@@ -491,7 +491,7 @@ def test_the_default_is_fitted_with_a_rule_changed_and_then_as_it_was(tools):
     before = ablation.changed(data, 0)
     without = ablation.changed(data, 0, without=["cosines", "rules"])
     assert without["terms"] == 1 and without["error"] > 1.2 * before["error"]
-    most = ablation.changed(data, 0, put={"default:PRUNED": "0 * 1.0"})
+    most = ablation.changed(data, 0, put={"search:PRUNED": "0 * 1.0"})
     assert most["terms"] > before["terms"]
     again = ablation.changed(data, 0)
     assert (again["terms"], again["error"]) == (before["terms"], before["error"])

@@ -133,7 +133,9 @@ class FitOfTerms:
 
     def _sums_of_block(self, w, b):
         """Return the function of a block that `sums_at` sums."""
-        return partial(moments, self.features, self._losses, self.dtype, self.least_curvature, w, b)
+        return partial(
+            moments, self.features, self._losses, self.dtype, self.least_curvature, (w, b)
+        )
 
     def diagonal(self, sums: list[np.ndarray]) -> np.ndarray:
         """Return the diagonal of H of each target, (n_targets, n_terms)."""
@@ -231,21 +233,21 @@ def moments(
     losses: list[Loss] | None,
     dtype: DTypeLike,
     least_curvature: float,
-    w: np.ndarray,
-    b: np.ndarray,
+    at: tuple[np.ndarray, np.ndarray],
     block: Block,
     y: Array,
     s: Array,
     *fixed: Array,
 ) -> tuple[np.ndarray, ...]:
     """Return sums over the rows of a block, for each target: s L, Phi' diag(h) Phi, Phi'h, h,
-    Phi'u, u, with h = s L'' and u = s L' at weights w and intercepts b.
+    Phi'u, u, with h = s L'' and u = s L'.
 
+    at : the weights w and intercepts b
     losses : the loss of each target; None: the multinomial loss of all
     dtype, least_curvature, fixed : as in `FitOfTerms`
     """
-    K, xp = len(w), namespace(s)
-    z = margins_of(features, w, block, fixed)
+    (w, b), xp = at, namespace(s)
+    K, z = len(w), margins_of(features, w, block, fixed)
     found: list[list[Any]] = [[], [], [], [], [], []]
     for k, (value, u, h) in enumerate(_of_each(losses, z, b, y, s, least_curvature)):
         of_square = losses is not None and losses[k].is_quadratic and k > 0

@@ -48,6 +48,10 @@ class RidgePath(FoldPath):
 
     features: FeatureSet
     index: np.ndarray
+    w: np.ndarray
+    b: np.ndarray
+    z: np.ndarray
+    alpha: float
     # The curvature of each target of which the penalty is a multiple; None: that of each step.
     _curvatures: list[float] | None = None
 

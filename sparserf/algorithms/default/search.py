@@ -105,7 +105,8 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                 model = budget.done_in_time("prunings", few, None) or drop_terms_at_once(
                     model, chosen[0].sample, choice.max_terms
                 )
-        model = with_ties(with_ranges(model, task))
+        with partial_model_on_error(lambda: model):
+            model = with_ties(with_ranges(model, task))
     return in_their_units(model, units, loss)
 
 
