@@ -15,7 +15,7 @@ squared_hinge         max(0, 1 - y z)^2                                         
 smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels  labels
 logistic              log(1 + exp(-y z))                                          labels  labels
 multinomial           -log(exp(z_y) / sum_k exp(z_k)), all classes together       labels  labels
-ordinal, `Ordinal`    -log(sigmoid(a) - sigmoid(b)), between thresholds           ordered labels
+ordinal, `Ordinal`    -log(sigmoid(a) - sigmoid(b)), thresholds less z            labels  labels
 cox, `Cox`            Poisson loss of 0 or 1 events at the mean H e^z, H the      times,  z
                       cumulative baseline hazard, which is fitted, too            events
 ====================  ==========================================================  ======  =========
