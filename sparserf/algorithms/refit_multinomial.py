@@ -47,7 +47,7 @@ class FitOfClasses(FitOfTerms):
         self,
         w: np.ndarray,
         b: np.ndarray,
-        pull: tuple[np.ndarray, np.ndarray | float],
+        own: np.ndarray,
         sums: list[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray]:
         (H, m, total, g, slope), (K, p) = sums, w.shape
@@ -59,12 +59,10 @@ class FitOfClasses(FitOfTerms):
         def both(of_weights, of_intercepts):
             return np.column_stack([of_weights, of_intercepts]).ravel()
 
-        own = both(pull[0], np.zeros(K))
+        own = both(own, np.zeros(K))
         A.flat[:: len(A) + 1] += own + DAMPING * A.diagonal() + np.finfo(float).tiny
-        x = both(w, b)
-        gradient = both(g - self.tilt[0] + pull[0] * pull[1], slope - self.tilt[1])
         sign = both(np.broadcast_to(self.sign, w.shape), np.zeros(K))
-        new = minimum_of_signs(A, A @ x - gradient, sign)
+        new = minimum_of_signs(A, A @ both(w, b) - both(g, slope), sign)
         if new is None:
             return w, b
         new = new.reshape(K, p + 1)

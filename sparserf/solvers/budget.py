@@ -45,13 +45,10 @@ class Budget:
         When the time is over; infinite without a limit.
     cuts : Counter
         What ended early, or was left out, because the time was over, in the plural, and how often.
-    n_finished : int
-        The number of paths of penalties that have come to their own end.
     """
 
     deadline: float
     cuts: Counter[str]
-    n_finished: int = 0
 
     def __init__(
         self,
@@ -114,13 +111,6 @@ class Budget:
             return do()
         self.note_cut(what)
         return otherwise
-
-    def note_finished(self) -> None:
-        """Note that a path has come to its own end; here and in the budget of which this is a
-        part."""
-        self.n_finished += 1
-        if self._within is not None:
-            self._within.note_finished()
 
     def add_factor(self, p: int) -> None:
         """Count a Cholesky factor of a p by p matrix: p^3 / 6 multiplications, at half the speed of

@@ -37,7 +37,7 @@ def fitted_to_all_rows(
     if fit.is_square:
         check_not_ended()
         _, sums = fit.sums_at(w, b)
-        w, b = fit.newton(w, b, (strength * fit.diagonal(sums), 0.0), sums)
+        w, b = fit.newton(w, b, strength * fit.diagonal(sums), sums)
     else:
         w, b = minimised(fit, w, b, strength, PASSES, FALLS).solution
     coef, intercept = fit.in_units_of_y(w, b)

@@ -124,11 +124,13 @@ class FitOfTerms:
 
     def sums_at(self, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """Return the mean loss of each target, and means over the rows: H, Phi'h, h, Phi'u, u of
-        `moments`."""
+        `moments`, the last two less the tilt."""
         own = self.rows.sum(self._sums_of_block(w, b), self._targets, self.task.weight, *self.fixed)
         value, *sums = (np.require(part, requirements="W") for part in own)
         for part in (value, *sums):
             part /= self.rows.n_rows  # in place: H is large
+        for part, tilt in zip(sums[-2:], self.tilt, strict=True):
+            part -= tilt
         return value, sums
 
     def _sums_of_block(self, w, b):
@@ -145,22 +147,17 @@ class FitOfTerms:
         self,
         w: np.ndarray,
         b: np.ndarray,
-        pull: tuple[np.ndarray, np.ndarray | float],
+        own: np.ndarray,
         sums: list[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return weights and intercepts after a Newton step of each target.
 
-        pull : the curvatures of the penalty, and how far the weights have come from where they
-            began
-        sums : of `sums_at`; H is lost
+        own : the curvatures of the penalty
+        sums : of `sums_at`, Phi'u with the slopes of the penalty; H is lost
         """
-        own, moved = np.broadcast_arrays(*pull)
         w, b = w.copy(), b.copy()
-        *curved, g, slope = sums
-        tilted = g - self.tilt[0], slope - self.tilt[1]
-        for k, (H, m, total, g, slope) in enumerate(zip(*curved, *tilted, strict=True)):
+        for k, (H, m, total, g, slope) in enumerate(zip(*sums, strict=True)):
             eliminate_intercept(H, m, total if self.fit_intercept else 0.0)
-            g = g + own[k] * moved[k]
             if self.fit_intercept and total > 0:
                 g = g - m * (slope / total)
             H[np.diag_indices_from(H)] += own[k] + np.finfo(float).tiny
@@ -206,7 +203,8 @@ def minimised(
             has_converged = fall < falls * (size + LEAST_OBJECTIVE)
             if k == passes - 1 or has_converged:
                 break
-            w, b = fit.newton(w, b, (strength * diagonal, w - start), sums)
+            sums[-2] += strength * diagonal * (w - start)
+            w, b = fit.newton(w, b, strength * diagonal, sums)
         elif objective - least <= ROUNDING * (size + LEAST_OBJECTIVE):
             has_converged = True
             break

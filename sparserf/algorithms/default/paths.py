@@ -126,8 +126,6 @@ def follow(fits: MemberFits, budget: Budget, best_other_loss: float = np.inf) ->
             fits.begin_again()
     if is_late:
         budget.note_cut("paths of penalties")
-    elif not ended:
-        budget.note_finished()
     path = fits.path(ended)
     if ended or is_late or not path.member.drops_columns:
         return path

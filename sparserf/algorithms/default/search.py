@@ -133,7 +133,7 @@ def choose_for_target(
     with task.rows:
         with part(SHOWN_AS_SEARCH):
             stack = search(folds, options, choice, budget.part(SEARCHING), workers)
-        if budget.cuts and not budget.n_finished:
+        if budget.cuts["paths of penalties"] == len(stack.paths):
             _warn_of_time(budget)
         sample = folds.task
         model, places = fit_to_sample(stack, sample, workers)
