@@ -116,8 +116,8 @@ def picture_of(rules, rows, curve, found):
         "`sparse_rf(X, y)`": (
             "C0",
             "sparse_rf(X, y), in all its terms and in fewer",
-            (0, -18),
-            "center",
+            (20, -18),
+            "right",
         ),
         "LightGBM": ("C1", "LightGBM", (0, 14), "center"),
         "CatBoost": ("C3", "CatBoost", (8, -16), "right"),
