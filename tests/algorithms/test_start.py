@@ -335,3 +335,19 @@ OF_LABELS = srf.sparse_rf(X, TARGETS["multinomial"], loss="logistic", **SMALL)
 def test_what_is_wrong_is_said(error, message, call):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("given", ["start", "features"])
+def test_linear_functions_of_a_model_of_the_default_keep_their_indices(given, tmp_path):
+    """Those of a model that is given are terms of its features: they are not added up, as those of
+    members are, under an index that another term may have."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 4))
+    y = 3 * X[:, 0] + X[:, 1] + np.sin(2 * X[:, 2]) * X[:, 3] + 0.3 * rng.standard_normal(300)
+    first = srf.sparse_rf(X, y, rng=0)
+    assert any(block.is_matrix for block in first.features.blocks)
+
+    again = srf.sparse_rf(X, y, rng=0, **{given: first if given == "start" else first.features})
+    assert (np.diff(again.support) > 0).all()
+    again.save(tmp_path / "again.npz")
+    np.testing.assert_array_equal(srf.load(tmp_path / "again.npz").predict(X), again.predict(X))

@@ -138,7 +138,7 @@ def choose_for_target(
         if budget.cuts and not budget.n_finished:
             _warn_of_time(budget)
         sample = folds.task
-        model, places = fit_to_sample(stack, sample, workers)
+        model, places = fit_to_sample(stack, sample, workers, options.is_auto)
         n_seen = n_rows_seen(stack, folds)
         if stack.used:
             some = folds.many.task
@@ -230,10 +230,14 @@ def fit_at_last(
 
 
 def fit_to_sample(
-    stack: Stack, task: Task, workers: Workers
+    stack: Stack, task: Task, workers: Workers, is_auto: bool
 ) -> tuple[SparseModel, np.ndarray | None]:
     """Return the weighted sum of what the members predict, fitted to all rows of the search; or the
-    constant. And the places of the encodings that it sees, None where there is no choice."""
+    constant. And the places of the encodings that it sees, None where there is no choice.
+
+    is_auto : whether the linear functions are those of members, which become one, and not terms of
+        the user's features, which keep their indices
+    """
     if not stack.used:
         member = stack.paths[0].member
         return member.constant(task), member.places[0]
@@ -251,7 +255,7 @@ def fit_to_sample(
             for model, of_model in zip(models, places, strict=True)
         ]
     summed = weighted_sum(models, weights, stack.best_constant, task)
-    return merge_linear_functions(summed), every
+    return (merge_linear_functions(summed) if is_auto else summed), every
 
 
 def small_model(
