@@ -48,10 +48,10 @@ def _map_derivatives(model, X, workers, output, second):
     model = model if output is None else of_output(model, output)
     features = model.features
     rows = read_rows(X, features.encoder, workers, n_features=features.n_features_in)
-    return rows.to_namespace_of_X(rows.map(Derivatives(model, second), axis=0))
+    return rows.to_namespace_of_X(rows.map(ModelDerivatives(model, second), axis=0))
 
 
-class Derivatives:
+class ModelDerivatives:
     """The derivatives of a model at a block of rows: a function of the block, whose matrices are
     made once.
 
@@ -130,7 +130,7 @@ class Derivatives:
 
 
 class RowsOfEncodings:
-    """The encodings of some rows, as derivatives of features ask for them: see `EncodedRows`."""
+    """The encodings of some rows, as derivatives of features ask for them: see `RowEncodings`."""
 
     def __init__(self, block: Block, put: Callable[[Any], Any]):
         self._block, self.put = block, put

@@ -56,7 +56,7 @@ class Step:
 
 
 @dataclass
-class Iterate:
+class LinearIterate:
     """The iterate of a fit; each field has a line or a number for each output.
 
     w : ndarray of shape (n_outputs, n_features), the coefficients
@@ -74,7 +74,7 @@ class Iterate:
     way: np.ndarray
 
     @classmethod
-    def zero(cls, vectors: RowVectors, n_outputs: int, n_features: int) -> Iterate:
+    def zero(cls, vectors: RowVectors, n_outputs: int, n_features: int) -> LinearIterate:
         """Return the iterate of no coefficients and no intercepts."""
         shape = n_outputs, n_features
         return cls(
@@ -86,16 +86,18 @@ class Iterate:
         )
 
     @classmethod
-    def from_w(cls, w: np.ndarray, f: RowVector, b: np.ndarray, u: RowVector) -> Iterate:
+    def from_w(cls, w: np.ndarray, f: RowVector, b: np.ndarray, u: RowVector) -> LinearIterate:
         """Return the iterate at w that one step from zero leads to."""
         return cls(w, f, b, u, np.abs(w))
 
-    def along(self, vectors: RowVectors, t: np.ndarray, step: Step) -> Iterate:
+    def along(self, vectors: RowVectors, t: np.ndarray, step: Step) -> LinearIterate:
         """Return the iterate t steps on, for a number t of each output."""
         way = self.way + np.abs(t)[:, None] * (np.abs(step.w) if step.way is None else step.way)
         w = self.w + t[:, None] * step.w
         u = None if self.u is None or step.u is None else vectors.along(self.u, t, step.u)
-        return Iterate(w, vectors.along(self.f, t, step.f), self.b + t * step.b, u, way + np.abs(w))
+        return LinearIterate(
+            w, vectors.along(self.f, t, step.f), self.b + t * step.b, u, way + np.abs(w)
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from ..features import folded
 from .descent import newton
 from .fit import LinearFit
 from .inputs import HostInputs
-from .problem import Iterate
+from .problem import LinearIterate
 from .sketch import Sketch, SketchSteps
 from .steps import InputSteps
 
@@ -91,7 +91,7 @@ class ProjectedProblem:
         fit, hat, bring = self._fit, self._host.inputs, self._host.bring
         u = bring(fit.iterate.u)
         # R'w / sqrt(m), since w = Z'u
-        start = Iterate.from_w(hat.correlate(u), bring(fit.iterate.f), fit.iterate.b, u)
+        start = LinearIterate.from_w(hat.correlate(u), bring(fit.iterate.f), fit.iterate.b, u)
         small = LinearFit(hat, self._problem, ProgressOfIteration(fit), start)
         small.begin(fit.problem.alpha, PROJECTED_TOL)
         newton(small, self._steps, PROJECTED_STEPS)
@@ -105,5 +105,5 @@ class ProjectedProblem:
             small.problem.vectors.map(lambda v: -v / alpha, small.certificate.evaluation.v)
         )
         w = self._fit.inputs.correlate(u)
-        self._fit.move_to(Iterate.from_w(w, self._fit.inputs.apply(w), small.iterate.b, u))
+        self._fit.move_to(LinearIterate.from_w(w, self._fit.inputs.apply(w), small.iterate.b, u))
         self._fit.certify()

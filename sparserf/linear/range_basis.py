@@ -31,7 +31,7 @@ from ..solvers.krylov import LEAST, DampedInverse
 from .descent import newton
 from .fit import LinearFit
 from .inputs import HostInputs
-from .problem import Iterate, Step
+from .problem import LinearIterate, Step
 from .projected import PROJECTED_STEPS, ProgressOfIteration
 from .sketch import MOST_PROJECTIONS, PROJECTIONS_A_DIMENSION, most_projections
 from .steps import (
@@ -325,7 +325,7 @@ class RangeSteps(PreconditionedSteps):
 
         basis, here = self._basis, fit.iterate
         hat, bring = basis.rows.inputs, basis.rows.bring
-        start = Iterate.from_w(here.w @ basis.V, bring(here.f), here.b.copy(), None)
+        start = LinearIterate.from_w(here.w @ basis.V, bring(here.f), here.b.copy(), None)
         small = LinearFit(
             hat, fit.problem.moved_to(bring, hat.rows.vectors), ProgressOfIteration(fit), start
         )

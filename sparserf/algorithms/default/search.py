@@ -36,12 +36,12 @@ from .members import (
     MOST_TERMS,
     Cosines,
     GrownRules,
-    Inputs,
-    Linear,
+    InputsMember,
+    LinearMember,
     UserFeatures,
     most_rules,
 )
-from .outputs import Chosen, in_their_units, side_by_side, with_equal_outputs
+from .outputs import TargetModel, in_their_units, side_by_side, with_equal_outputs
 from .paths import MemberFits, follow
 from .stack import Stack
 
@@ -127,7 +127,7 @@ def choose_for_target(
     choice: ChoiceOptions,
     budget: Budget,
     workers: Workers,
-) -> Chosen:
+) -> TargetModel:
     """Return the model that is chosen for one target, or for all classes, without its ranges.
 
     folds : the folds of the rows that are searched
@@ -153,7 +153,7 @@ def choose_for_target(
                 again = partial(fit_at_last, model, counted, task, n_last, options)
                 model = budget.done_in_time("fits to all rows", again, model)
                 model = replace(model, features=between_rows(model.features, task.raw))
-    return Chosen(replace(model, info=info_of(stack, model, budget)), places, sample)
+    return TargetModel(replace(model, info=info_of(stack, model, budget)), places, sample)
 
 
 def search(
@@ -186,7 +186,7 @@ def members_of(
         yield partial(UserFeatures.of_folds, folds, options), 1.0
         return
     constraints = folds.task.constraints
-    linear = Linear if constraints is None or not constraints.binds else Inputs
+    linear = LinearMember if constraints is None or not constraints.binds else InputsMember
     yield partial(linear.of_folds, folds, options), 0.2
     yield partial(Cosines.of_folds, folds, options, effort), 0.5
     yield partial(GrownRules.of_folds, folds, options, effort), 1.0

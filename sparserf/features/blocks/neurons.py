@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...columns.encoder import ColumnEncoder
     from ..activations import ActivationFunction
     from .base import Evaluator, FeatureBlock, Put
-    from .derivatives import EncodedRows
+    from .derivatives import RowEncodings
     from .pieces import Pieces
     from .stored import StoredBlock
     from .terms import GroupEntry
@@ -554,13 +554,13 @@ class NeuronDerivatives(Derivatives):
         offset = self._block.offset + derivative.shift
         return replace(self._block, scale=1.0, activation=derivative.activation, offset=offset)
 
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         slope = self._block.sigma.slope
         if not slope:
             return rows.put(np.zeros((1, len(self._coef), len(self._seen))))
         return self._sums(self._values(slope, self._slopes, rows), self._by_first, rows)
 
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         bend = self._block.sigma.bend
         if not bend:
             return rows.put(np.zeros((1, len(self._coef), len(self._pairs[0]))))
