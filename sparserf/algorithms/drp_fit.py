@@ -147,7 +147,7 @@ class NewtonFit:
 
     def fit_at(self, alpha: float, tol: float, most_iterations: int) -> None:
         """Go on to a penalty, until the relative error is proved to be at most tol."""
-        self.fit.begin(alpha, tol)
+        self.fit.set_penalty(alpha, tol)
         if isinstance(self.fit, MultinomialLinearFit):
             self.fit.descend(self._steps, most_iterations)
         else:
@@ -197,7 +197,7 @@ class PenaltyPath:
         self._options = replace(options, accelerate=True, rng=deepcopy(options.rng))
         self.has_constant = options.fit_intercept
         fit, _ = linear_fit(task, [1.0], self._options)
-        fit.begin(1.0, np.inf)
+        fit.set_penalty(1.0, np.inf)
         self._trace = fit.trace()
 
     def places(self, n_rows: int) -> list[float]:

@@ -19,7 +19,7 @@ from .._base.arrays import check_no_overflow, namespace
 from ..expansion.outputs import of_output
 from ..features import FeatureSet
 from ..rows import read_rows
-from .encodings import putter, slopes, smooth_encodings
+from .encodings import encoding_derivatives, putter, smooth_encodings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +93,11 @@ class ModelDerivatives:
         put = putter(X)
         rows = RowsOfEncodings(block, put)
         xp, n_rows = namespace(put(np.zeros(1))), X.shape[0]
-        slope, curve = (None, None) if self._smooth is None else map(put, slopes(self._smooth, X))
+        slope, curve = (
+            (None, None)
+            if self._smooth is None
+            else map(put, encoding_derivatives(self._smooth, X))
+        )
         answer = put(np.zeros((n_rows, self._shape[0], self._model.n_features_in)))
         if not self._second or curve is not None:
             by_encoding = self._sum("first", rows, n_rows, self._shape[1])

@@ -76,7 +76,7 @@ class LinearFit:
     ----------
     alpha, tol : float
         The penalty, in units of X, and the relative error at which to stop; 1 and infinity until
-        `begin`.
+        `set_penalty`.
     certificate : Certificate of the iterate, or None where the fit has moved since it was made
     n_projections : int
         Columns of the sketch that the last step used.
@@ -108,7 +108,7 @@ class LinearFit:
             start or LinearIterate.zero(problem.vectors, problem.n_outputs, inputs.n_features)
         )
 
-    def begin(self, alpha: float, tol: float, is_on_the_way: bool = False) -> None:
+    def set_penalty(self, alpha: float, tol: float, is_on_the_way: bool = False) -> None:
         """Turn to another penalty and tolerance; one pass over the rows if they have not been
         looked at from here.
 

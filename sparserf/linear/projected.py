@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..features import folded
+from ..features import reduced_projection
 from .descent import newton
 from .fit import LinearFit
 from .inputs import HostInputs
@@ -72,7 +72,7 @@ class ProjectedProblem:
 
     def __init__(self, fit: LinearFit, projection: Projection):
         self._fit = fit
-        self._projection = folded(projection)
+        self._projection = reduced_projection(projection)
         fit.n_projections = projection.n_projections
         self._host = HostInputs(fit.inputs.rows, fit.inputs.project(self._projection))
         hat, fit_intercept = self._host.inputs, fit.problem.fit_intercept
@@ -93,7 +93,7 @@ class ProjectedProblem:
         # R'w / sqrt(m), since w = Z'u
         start = LinearIterate.from_w(hat.correlate(u), bring(fit.iterate.f), fit.iterate.b, u)
         small = LinearFit(hat, self._problem, ProgressOfIteration(fit), start)
-        small.begin(fit.problem.alpha, PROJECTED_TOL)
+        small.set_penalty(fit.problem.alpha, PROJECTED_TOL)
         newton(small, self._steps, PROJECTED_STEPS)
         return small
 

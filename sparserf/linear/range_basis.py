@@ -329,7 +329,7 @@ class RangeSteps(PreconditionedSteps):
         small = LinearFit(
             hat, fit.problem.moved_to(bring, hat.rows.vectors), ProgressOfIteration(fit), start
         )
-        small.begin(fit.problem.alpha, tol_along_v * fit.tol)
+        small.set_penalty(fit.problem.alpha, tol_along_v * fit.tol)
         newton(small, InputSteps(hat), PROJECTED_STEPS)
         direction = basis.direction(small.w - start.w)
         return Step(

@@ -52,7 +52,7 @@ class TargetModel(NamedTuple):
     sample: Task
 
 
-def side_by_side(
+def join_targets(
     chosen: Sequence[TargetModel], encoder: ColumnEncoder | None, is_auto: bool
 ) -> SparseModel:
     """Return one model of the models of all targets.

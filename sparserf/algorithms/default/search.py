@@ -41,7 +41,7 @@ from .members import (
     UserFeatures,
     most_rules,
 )
-from .outputs import TargetModel, in_their_units, side_by_side, with_equal_outputs
+from .outputs import TargetModel, in_their_units, join_targets, with_equal_outputs
 from .paths import MemberFits, follow
 from .stack import Stack
 
@@ -99,7 +99,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                 chosen.append(choose_for_target(one, of_one, same, choice, own, workers))
         model = chosen[0].model
         if len(chosen) > 1:
-            model = side_by_side(chosen, task.encoder, options.is_auto)
+            model = join_targets(chosen, task.encoder, options.is_auto)
             if choice.max_terms is not None:
                 few = partial(drop_terms, model, chosen[0].sample, 0.0, choice.max_terms, LOOKED_AT)
                 model = budget.done_in_time("prunings", few, None) or drop_terms_at_once(
@@ -250,7 +250,7 @@ def fit_to_sample(
             widen_encodings(model, of_model, every, task.encoder)
             for model, of_model in zip(models, places, strict=True)
         ]
-    summed = weighted_sum(models, weights, stack.best_constant, task)
+    summed = weighted_sum(models, weights, stack.constant_margins, task)
     return merge_linear_functions(summed), every
 
 

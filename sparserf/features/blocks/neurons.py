@@ -14,7 +14,7 @@ from ..._base.checks import is_sparse
 from ..._base.expressions import expanded, parameter, reduce_inputs, seen
 from ..activations import ACTIVATIONS, CONVEX, COSINE, EPS, RISING, Derivative, cosine_line
 from .bounds import Group, Relaxation
-from .constrained import may_meet, within
+from .constrained import may_meet, without_forbidden
 from .derivatives import Derivatives
 from .pieces import ROUNDING, nodes
 from .terms import Term
@@ -138,7 +138,7 @@ class Neurons(WeightedBlock):
         through : each neuron that is made anew has w'x + b = 0 between a random two of these rows
         """
         at, is_bound, sigma, n = self.own_inputs, constraints.is_bound, self.sigma, len(self)
-        weights = within(self.weights, constraints, rng, self.inputs)
+        weights = without_forbidden(self.weights, constraints, rng, self.inputs)
         if is_bound.any() and not (sigma.rises or is_bound.all()):
             is_free = np.arange(n) % 2 == 0
             weights = np.where(is_free[:, None] & is_bound[at], 0.0, weights)
@@ -262,8 +262,8 @@ def shaped_neurons(
     spreads: Callable[[np.ndarray], np.ndarray] | None,
     inputs: np.ndarray | None = None,
 ) -> list[tuple[NeuronBlock, np.ndarray]]:
-    """Return neurons that keep the constraints, of weights in which `within` has left what they may
-    see: (block, places).
+    """Return neurons that keep the constraints, of weights that come from `without_forbidden`:
+    (block, places).
 
     Weights get the signs that their inputs must have. A w that sees an input in which f must be
     convex or concave gets the activation `CONVEX`.
