@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from ..features import Projection
     from ..model import FitInfo
+    from .inputs import Inputs
+    from .problem import LinearProblem
+    from .steps import NewtonSteps
 
 # The relative error to which the projected problem is solved, and the most Newton steps.
 PROJECTED_TOL, PROJECTED_STEPS = 1e-10, 100
@@ -58,6 +61,22 @@ class ProgressOfIteration:
         raise NotImplementedError
 
 
+def solve_as_iteration(
+    fit: LinearFit,
+    hat: Inputs,
+    problem: LinearProblem,
+    start: LinearIterate,
+    steps: NewtonSteps,
+    tol: float,
+) -> LinearFit:
+    """Return the solution of a small problem of the inputs `hat`, in the memory of this process, as
+    an iteration of a fit."""
+    small = LinearFit(hat, problem, ProgressOfIteration(fit), start)
+    small.set_penalty(fit.problem.alpha, tol)
+    newton(small, steps, PROJECTED_STEPS)
+    return small
+
+
 class ProjectedProblem:
     """The problem of the projected rows X_hat = X R / sqrt(m), in the memory of this process,
     beside a fit in all inputs.
@@ -80,7 +99,7 @@ class ProjectedProblem:
             self._steps = InputSteps(hat)
         else:  # X_hat X_hat' is smaller, and draws nothing
             self._steps = SketchSteps(Sketch(hat, hat.n_features, None, fit_intercept, None))
-        self._problem = fit.problem.moved_to(self._host.bring, hat.rows.vectors)
+        self._problem = self._host.bring_problem(fit.problem)
 
     def solve(self) -> LinearFit:
         """Return the solution of the projected problem at the fit's w, an offset of the rows.
@@ -92,10 +111,7 @@ class ProjectedProblem:
         u = bring(fit.iterate.u)
         # R'w / sqrt(m), since w = Z'u
         start = LinearIterate.from_w(hat.correlate(u), bring(fit.iterate.f), fit.iterate.b, u)
-        small = LinearFit(hat, self._problem, ProgressOfIteration(fit), start)
-        small.set_penalty(fit.problem.alpha, PROJECTED_TOL)
-        newton(small, self._steps, PROJECTED_STEPS)
-        return small
+        return solve_as_iteration(fit, hat, self._problem, start, self._steps, PROJECTED_TOL)
 
     def recover(self, small: LinearFit) -> None:
         """Move the fit to w = -X'a / alpha, a the dual variables of the solution of the projected

@@ -105,7 +105,7 @@ def step_from_w(
     """Return the step w = Z'u, with the intercept that follows it; total: the sum of the row
     weights h."""
     f, weighed = fit.inputs.apply_and_weigh(w, h)
-    return Step(w, f, fit.problem.intercept_step(total, weighed), u)
+    return Step.from_w(w, f, fit.problem.intercept_step(total, weighed), u)
 
 
 class Hessian:
