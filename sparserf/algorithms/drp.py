@@ -382,7 +382,7 @@ def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[S
             if options.accelerate:
                 newton.fit_at(alpha, options.tol, options.most_iterations)
             else:
-                fit.begin(alpha, options.tol)
+                fit.set_penalty(alpha, options.tol)
                 diverges = algorithm_2(fit, projected, options.most_iterations)
                 fit.progress.correct(fit.objective())  # on the way to w* it may rise
             return True

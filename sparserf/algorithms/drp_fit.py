@@ -1,11 +1,11 @@
-"""The fit of `drp`: its arguments, its start at zero coefficients, the way in which it makes Newton
-steps, and the path of penalties that is followed where alpha is left to folds."""
+"""The fit of `drp`: its arguments, its start at zero coefficients, and the path of penalties that
+is followed where alpha is left to folds."""
 
 from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -19,19 +19,15 @@ from .._base.checks import (
 )
 from ..features import PROJECTIONS, Linear
 from ..linear import (
-    AdaptiveSteps,
     Inputs,
-    InputSteps,
     LinearFit,
     LinearProblem,
     MultinomialLinearFit,
     MultinomialLinearProblem,
-    RangeBasis,
-    RangeSteps,
     RidgeSolutions,
-    Sketch,
-    SketchSteps,
+    choose_steps,
     descend,
+    has_few_inputs,
 )
 from ..losses import LOSSES
 from .arguments import FitOptions
@@ -45,9 +41,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..features.feature_set import Solution
     from ..features.projections import ProjectionName
-    from ..linear import NewtonSteps
     from ..model import FitInfo
-    from ..rows import Rows
     from .task import Progress
 
 # Penalties that are tried fall by this factor, at most so many.
@@ -143,11 +137,12 @@ class NewtonFit:
     def _steps(self):
         """The Newton steps of each fit; the paper's iteration, which has none, draws nothing for
         them."""
-        return choose_steps(self.fit, self._options)
+        options = self._options
+        return choose_steps(self.fit, options.n_projections, options.kind, options.rng)
 
     def fit_at(self, alpha: float, tol: float, most_iterations: int) -> None:
         """Go on to a penalty, until the relative error is proved to be at most tol."""
-        self.fit.begin(alpha, tol)
+        self.fit.set_penalty(alpha, tol)
         if isinstance(self.fit, MultinomialLinearFit):
             self.fit.descend(self._steps, most_iterations)
         else:
@@ -197,7 +192,7 @@ class PenaltyPath:
         self._options = replace(options, accelerate=True, rng=deepcopy(options.rng))
         self.has_constant = options.fit_intercept
         fit, _ = linear_fit(task, [1.0], self._options)
-        fit.begin(1.0, np.inf)
+        fit.set_penalty(1.0, np.inf)
         self._trace = fit.trace()
 
     def places(self, n_rows: int) -> list[float]:
@@ -211,7 +206,7 @@ class PenaltyPath:
         """Return the fit of all targets of a task, at zero coefficients."""
         # folds may begin on several threads, each with the same draws
         options = replace(self._options, rng=deepcopy(self._options.rng))
-        is_ridge = task.loss.is_quadratic and has_few_inputs(task.rows, options)
+        is_ridge = task.loss.is_quadratic and has_few_inputs(task.rows, options.n_projections)
         return [(RidgeFit if is_ridge else NewtonFit)(task, self.places(task.rows.n_rows), options)]
 
     def advance(self, fits: Sequence[NewtonFit], place: float) -> None:
@@ -222,37 +217,3 @@ class PenaltyPath:
     def models(self, fits: Sequence[NewtonFit], place: float) -> list[tuple[float, list[Solution]]]:
         """Return the one model of a penalty."""
         return [(place, [fit.solution() for fit in fits])]
-
-
-def has_few_inputs(rows: Rows, options: DRPOptions) -> bool:
-    """Return whether the second moments of the inputs take the place of a sketch: of few, or of
-    more where X is dense."""
-    few_inputs, most_few_inputs = 256, 2048
-    least_density = 0.25
-
-    d, m = rows.n_features_in, options.n_projections
-    few = max(few_inputs, min(most_few_inputs, rows.row_size / least_density))
-    return d <= min(rows.n_rows, few, d if m is None else m)
-
-
-def choose_steps(fit: LinearFit, options: DRPOptions) -> list[NewtonSteps]:
-    """Return the `NewtonSteps` of a fit, of several classes together those of each."""
-    # Second moments that take longer than this number of passes over the rows wait until conjugate
-    # gradients take as many steps.
-    few_passes = 10
-
-    inputs, m = fit.inputs, options.n_projections
-    n_fits = len(fit.w) if isinstance(fit, MultinomialLinearFit) else 1
-    if has_few_inputs(inputs.rows, options):
-        steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
-        if m or steps[0].n_passes <= few_passes:
-            return steps
-        return [AdaptiveSteps(lambda own=own: own, slow=own.n_passes) for own in steps]
-    # all share one
-    sketch = cache(lambda: Sketch(inputs, m, options.kind, fit.problem.fit_intercept, options.rng))
-    if m:
-        return [SketchSteps(sketch()) for _ in range(n_fits)]
-    basis = RangeBasis(inputs, fit.problem.fit_intercept, options.rng)
-    return [
-        AdaptiveSteps(lambda: SketchSteps(sketch()), first=RangeSteps(basis)) for _ in range(n_fits)
-    ]

@@ -41,7 +41,7 @@ from .._base.threads import single_threaded_blas
 from ..features import Linear, RandomNeurons, check_any_sign, draw_all, sines_of_few
 from ..model import gap_in_words, warn_unconverged
 from ..solvers.budget import Budget
-from .auto_features import begin
+from .auto_features import read_task_and_features
 from .chosen_on_folds import (
     CHOOSING,
     FoldOptions,
@@ -109,7 +109,7 @@ class PursuitFit(Fit, Protocol):
         """End an iteration: note the objective and call the callback. Return whether to stop."""
         ...
 
-    def finish(self) -> None:
+    def go_to_best(self) -> None:
         """Go to the best iterate since the last `restart`."""
         ...
 
@@ -424,7 +424,7 @@ def read_call(
 ) -> tuple[Task, FeatureSet]:
     """Return the task of a call, and the dictionary, drawn whole."""
     is_default = options.features is None and options.order is None and options.activation is None
-    task, found = begin(X, y, options, budget, "apart", has_ranks=is_default)
+    task, found = read_task_and_features(X, y, options, budget, "apart", has_ranks=is_default)
     if options.is_auto and not len(task.features):  # there was no time to find any
         dictionary = task.features
     else:
@@ -565,7 +565,7 @@ class HarfePath(SizePath):
             fit.restart()
             algorithm_1(fit, place, EXCHANGES)
             if isinstance(fit, L0Fit):  # sweeps over classes at the end are not worth their time
-                fit.finish()
+                fit.go_to_best()
 
 
 def _warn_of_unrest(info, options):
@@ -607,7 +607,7 @@ def _go_to(options, fit, s, budget):
         algorithm_1(fit, s, options.max_iter)
         is_done = True
     with ends_at(budget.deadline):
-        fit.finish()
+        fit.go_to_best()
         return is_done
     return False
 

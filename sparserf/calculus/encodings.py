@@ -39,7 +39,7 @@ def putter(X: Array) -> Callable[[Array], Array]:
     return lambda a: as_like(a, X) if isinstance(a, np.ndarray) else a
 
 
-def slopes(encoder: ColumnEncoder, X: Array) -> tuple[Array, Array]:
+def encoding_derivatives(encoder: ColumnEncoder, X: Array) -> tuple[Array, Array]:
     """Return the first and second derivatives of encodings by their columns, at rows of X.
 
     encoder : the encoder of encodings that are no steps

@@ -20,7 +20,7 @@ from ..expansion.outputs import of_output
 from ..expansion.terms import encoder_of, terms_of
 from ..features import Pieces, nodes
 from ..rows import as_rows
-from .encodings import slopes, smooth_encodings
+from .encodings import encoding_derivatives, smooth_encodings
 
 if TYPE_CHECKING:
     from ..expansion import Expansion
@@ -122,7 +122,7 @@ def _pieces(encoder, j, encodings, box, speed, finer):
     half, smooth = np.zeros_like(middle), smooth_encodings(own)
     width = np.diff(ends)
     if len(smooth):
-        half[:, smooth] = slopes(own.take(smooth), X)[0] * width[:, None] / 2
+        half[:, smooth] = encoding_derivatives(own.take(smooth), X)[0] * width[:, None] / 2
     curved = _is_curved(own, middle).any(axis=1)
     weight = [width[~curved] / (ends[-1] - ends[0])]
     middles, halves = [middle[~curved]], [half[~curved]]

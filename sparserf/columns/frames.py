@@ -299,7 +299,7 @@ def numbers_of(where: str, cells: Any) -> np.ndarray:
     return numbers
 
 
-def keys_of(where: str, cells: Any) -> Any:
+def level_keys(where: str, cells: Any) -> Any:
     """Return cells as keys of a dictionary of levels, None if missing.
 
     Numbers that are no integers or booleans become floats.

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .clocks import Times
-from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, level_cells, listing
+from .frames import (
+    Columns,
+    cells_of,
+    is_categorical,
+    kind_of,
+    label,
+    level_cells,
+    level_keys,
+    listing,
+)
 from .places import find_columns
 from .table import (
     EXACT,
@@ -72,7 +81,7 @@ class _Column:
             both = " in some blocks and ".join(sorted(self.kinds, reverse=True))
             raise TypeError(f"{where} holds {both} in others: leave it out, or make it one of them")
         if is_category or kind == "strings":
-            present = set(keys := keys_of(where, cells)) - {None}
+            present = set(keys := level_keys(where, cells)) - {None}
             self.keys |= present
             self.types |= set(map(type, keys)) - {type(None)}
             self.orders.append(ordered_keys(where, column, kind))
@@ -178,7 +187,7 @@ class TableLearner:
     def _levels_given(self, k, where, column):
         """Return the levels that the user gives of a category, in their order."""
         given = level_cells(where, list(self._levels[k]))
-        keys = [key for key in keys_of(where, given) if key is not None]
+        keys = [key for key in level_keys(where, given) if key is not None]
         if len(set(keys)) < len(keys) or not keys:
             raise ValueError(
                 f"levels must list different levels of {where}, got {self._levels[k]!r}"

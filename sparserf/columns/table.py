@@ -27,10 +27,10 @@ from .frames import (
     in_their_order,
     integers_of,
     is_categorical,
-    keys_of,
     kind_of,
     label,
     level_cells,
+    level_keys,
     listing,
     narrow_float,
     numbers_of,
@@ -390,7 +390,7 @@ def learn_column(
         if kind == "strings":
             raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
         return numbers_of(where, cells), None, None
-    keys = keys_of(where, cells)
+    keys = level_keys(where, cells)
     present = set(keys) - {None}
     levels = levels_of(present, set(map(type, present)), ordered_keys(where, column, kind))
     return _codes(keys, LevelNumbers(levels)), levels, None
@@ -415,7 +415,7 @@ def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
     return (
         None
         if order is None
-        else list(dict.fromkeys(keys_of(where, level_cells(where, list(order)))))
+        else list(dict.fromkeys(level_keys(where, level_cells(where, list(order)))))
     )
 
 
@@ -493,7 +493,9 @@ def read_column(
     if levels is None:
         return numbers_of(where, cells)
     narrow = narrow_float(column)
-    return _codes(keys_of(where, cells), number if narrow is None else LevelNumbers(levels, narrow))
+    return _codes(
+        level_keys(where, cells), number if narrow is None else LevelNumbers(levels, narrow)
+    )
 
 
 class LevelNumbers(dict[Any, float]):

@@ -23,7 +23,7 @@ FORMS = (
 )
 
 
-class Times(NamedTuple):
+class EventTimes(NamedTuple):
     """Rows until an event, or until they are censored, (n_rows,) each.
 
     time : float64, at least 0
@@ -54,7 +54,7 @@ def has_fields(y: Any) -> bool:
     )
 
 
-def read_times(y: ArrayLike, n_rows: int | None = None) -> Times:
+def read_times(y: ArrayLike, n_rows: int | None = None) -> EventTimes:
     """Return y as times until events, checked.
 
     n_rows : how many rows there must be; None: any number
@@ -69,7 +69,7 @@ def read_times(y: ArrayLike, n_rows: int | None = None) -> Times:
     time = real_rows("y", time, n_rows)
     if len(time) and time.min() < 0:
         raise ValueError(f"y must have times of at least 0, got {time.min()}")
-    return Times(time, _as_events(event), None if stratum is None else _as_strata(stratum))
+    return EventTimes(time, _as_events(event), None if stratum is None else _as_strata(stratum))
 
 
 def _columns_of(y):

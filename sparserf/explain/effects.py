@@ -105,7 +105,7 @@ class Effects:
         if not is_whole:
             additive = approximate(model, X, f, importance, n_pairs)
             values = {
-                part: additive.at(part, points(grids, part))
+                part: additive.at(part, grid_points(grids, part))
                 for part in additive.values
                 if len(part) == 1
             }
@@ -127,7 +127,7 @@ class Effects:
         for part in pairs:
             one, two = (shown[j] for j in part)
             if not is_whole:
-                at = points({j: grids[j][shown[j]] for j in part}, part)
+                at = grid_points({j: grids[j][shown[j]] for j in part}, part)
                 values[part] = additive.at(part, at).reshape(len(one), len(two))
             else:
                 values[part] = values[part][np.ix_(one, two)]
@@ -294,7 +294,7 @@ def _sums_of_terms(model, X, grids):
     return on_grid, in_rows
 
 
-def points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
+def grid_points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
     """Return all points of the grid of a part, (n, 1 or 2), in the order in which its values are
     raveled."""
     return np.stack(

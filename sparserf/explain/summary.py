@@ -21,7 +21,14 @@ from ..expansion.outputs import (
 from ..expansion.terms import column_names, term_sizes, terms_of
 from ..rows import as_rows
 from .evaluate import encoded_rows, read_numbers
-from .importances import MOST_LISTED, Importances, ImportanceSample, InputRow, html_table, table
+from .importances import (
+    MOST_LISTED,
+    Importances,
+    ImportanceSample,
+    InputRow,
+    html_table,
+    text_table,
+)
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
@@ -99,7 +106,7 @@ class Summary:
     def __str__(self) -> str:
         lines = [folded(line, 4) for line in (f"SparseModel: {self._what()}", *self._about())]
         if self.importances is not None:
-            lines += ["", table(self.inputs), folded(self._meaning(), 4, 0)]
+            lines += ["", text_table(self.inputs), folded(self._meaning(), 4, 0)]
         elif self.inputs:
             lines += ["", SEEN, folded(f"  {self._seen()}", MOST_LISTED, 2)]
         if self.terms:

@@ -18,7 +18,7 @@ from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
 from ..losses.ordinal import probability_weights
 from .printer import Printer, angle_expression, balanced
-from .written import title
+from .written import heading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -221,7 +221,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
 def _comment(written):
     """Return the lines at the top."""
     what = "an object {name of a column: cell} or an array of all cells"
-    lines = [title(written), f"A row is {what}; null is a missing cell."]
+    lines = [heading(written), f"A row is {what}; null is a missing cell."]
     lines += [
         f"{written.names[j]} is in {clock.unit}, or text such as 2024-03-01T12:30"
         for j, clock in written.clocks.items()

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._base.expressions import is_matrix
 from .printer import Printer, angle_expression
-from .written import title
+from .written import heading
 
 if TYPE_CHECKING:
     from .._base.expressions import Expression
@@ -70,7 +70,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
         else []
     )
     lines = [
-        f'"""{title(written)}"""',
+        f'"""{heading(written)}"""',
         HEAD + "".join(functions),
         *note,
         *printer.arrays,

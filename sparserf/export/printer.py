@@ -30,7 +30,7 @@ def signed(value: float, text: str) -> str:
     return ("- " if value < 0 or (value == 0 and np.signbit(value)) else "+ ") + text
 
 
-def joined(parts: Sequence[str]) -> str:
+def signed_sum(parts: Sequence[str]) -> str:
     """Return the sum of parts like "+ a" and "- b" as an expression."""
     text = " ".join(parts)
     return (
@@ -46,7 +46,7 @@ def balanced(parts: Sequence[str]) -> str:
     """Return the sum of parts like "+ a"; if there are many, as a sum of sums in brackets, whose
     depth is small."""
     if len(parts) <= MOST_IN_A_ROW:
-        return joined(parts)
+        return signed_sum(parts)
     size = max(MOST_IN_A_ROW, -(-len(parts) // MOST_IN_A_ROW))
     return balanced([f"+ ({balanced(parts[k : k + size])})" for k in range(0, len(parts), size)])
 
@@ -128,7 +128,7 @@ class Printer:
 
     def summed(self, parts: Sequence[str]) -> str:
         """Return the sum of parts like "+ a" and "- b"."""
-        return joined(parts)
+        return signed_sum(parts)
 
     def number(self, e: Expression) -> str:
         return self.literal(e.value)

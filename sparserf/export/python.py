@@ -11,7 +11,7 @@ from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
 from ..losses.ordinal import probability_weights
 from .printer import Printer, angle_expression
-from .written import title
+from .written import heading
 
 if TYPE_CHECKING:
     from .._base.expressions import Expression
@@ -133,7 +133,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
         )
     helpers = HELPERS + DAYS * bool(written.clocks)
     lines = [
-        f'"""{title(written)}"""',
+        f'"""{heading(written)}"""',
         "",
         "import numpy as np",
         helpers,

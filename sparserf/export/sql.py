@@ -30,7 +30,7 @@ from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
 from ..losses.ordinal import probability_weights
 from .printer import Printer, angle_expression, balanced, float_literal, signed
-from .written import title
+from .written import heading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +127,7 @@ def source(
     steps.append(("outputs", {f"f{k}": f for k, f in enumerate(sums)}))
     more, answers = _answers(written.model, len(sums), PredictionPrinter(digits, written))
     _check_kept(kept.values(), answers)
-    comment = f"-- {title(written)}\n" if written.n_left_out else ""
+    comment = f"-- {heading(written)}\n" if written.n_left_out else ""
     return comment + query(steps + more, {name: k for k, name in kept.items()} | answers, source)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from .printer import Printer, angle_expression
-from .written import title
+from .written import heading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,12 @@ def source(written: WrittenModel, digits: int | None) -> str:
     body.append(f"f = {sums[0]}" if model.coef.ndim == 1 else f"f = [{', '.join(sums)}]")
     functions = [text for name, text in FUNCTIONS.items() if any(name in line for line in body)]
     # To simplify takes very long where there are knots.
-    lines = [f'"""{title(written)}"""', HEAD + "".join(functions), *notes, "with evaluate(False):"]
+    lines = [
+        f'"""{heading(written)}"""',
+        HEAD + "".join(functions),
+        *notes,
+        "with evaluate(False):",
+    ]
     return "\n".join([*lines, *("    " + line for line in body)]) + "\n"
 
 

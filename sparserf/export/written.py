@@ -277,7 +277,7 @@ class TermGroup(NamedTuple):
         return self.block.expression
 
 
-def title(written: WrittenModel) -> str:
+def heading(written: WrittenModel) -> str:
     """Return a sentence for the top of the code, which describes the model."""
     left = f", without its {written.n_left_out} smallest terms" if written.n_left_out else ""
     return f"{' '.join(repr(written.model).split())}{left}, as code."

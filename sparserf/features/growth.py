@@ -245,7 +245,7 @@ def _parts(n_nodes, work):
     return list(pairwise(edges))
 
 
-def unit_of(total: float) -> float:
+def rounding_unit(total: float) -> float:
     """Return the power of two of which numbers are rounded to multiples, whose sums are then below
     2^31 of it.
 
@@ -260,7 +260,7 @@ def steps_of(gradient: np.ndarray, curvature: np.ndarray, units: np.ndarray) -> 
 
     It is 2^32 g + c (`_core/boxes.pyx`); all sums are exact.
 
-    units : `unit_of` the totals of both
+    units : `rounding_unit` the totals of both
     """
     g, c = (
         np.rint(x / u).astype(np.int64) for x, u in zip((gradient, curvature), units, strict=True)

@@ -18,7 +18,7 @@ import numpy as np
 from .._base.checks import check_integer, is_sparse
 from .._base.random import draw_seed, sample_rows
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
-from .blocks import NeuronBlock, Shape, shaped_neurons, within
+from .blocks import NeuronBlock, Shape, shaped_neurons, without_forbidden
 from .feature_set import FeatureSet
 from .following import Follower, FollowingDictionary
 from .shapes import in_places
@@ -194,7 +194,7 @@ class RandomCosines:
         """Return weights with random entries set to 0 in each w that has more than `most_inputs`,
         or some that may not meet."""
         if self.constraints is not None:
-            weights = within(weights, self.constraints, rng)
+            weights = without_forbidden(weights, self.constraints, rng)
         if self.most_inputs == len(self.inputs):
             return weights
         lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
@@ -314,7 +314,7 @@ class RandomCosines:
         if self.constraints is None:
             order = orders(self.most_inputs)
             return rng.random((n, k)).argsort(axis=1) < order[:, None], order
-        seen = within(np.ones((n, k)), self.constraints, rng)
+        seen = without_forbidden(np.ones((n, k)), self.constraints, rng)
         is_bound = (seen != 0) & self.constraints.is_bound
         share = max(BOUND, self.constraints.is_bound.mean())
         is_free = (rng.random(n) >= share) & (is_bound.sum(axis=1) < seen.sum(axis=1))

@@ -211,7 +211,7 @@ class Matrix(Projection):
         return _entries(X) * self.n_projections * (SPARSE_COST if is_sparse(X) else 1)
 
 
-def folded(projection: Projection) -> Projection:
+def reduced_projection(projection: Projection) -> Projection:
     """Return a projection with the same R R' and no more columns than rows: the factor L of R = L
     Q', where Q'Q = I."""
     if projection.n_projections <= projection.n_features:

@@ -35,8 +35,8 @@ from .growth import (
     Forest,
     Order,
     Trees,
+    rounding_unit,
     steps_of,
-    unit_of,
 )
 
 if TYPE_CHECKING:
@@ -442,7 +442,7 @@ class RuleGrower(Follower):
         seen = dictionary.seen
         forest = Forest(seen.bins.n_bins, dictionary.trees, self._rng, seen.limits)
         totals = rows.vectors.sum(_total_sizes, v, h)
-        units = np.array([unit_of(rows.n_rows * float(each)) for each in totals])
+        units = np.array([rounding_unit(rows.n_rows * float(each)) for each in totals])
         kept = dictionary.binned(rows)
         if kept is not None:
             steps = _steps(*(rows.vectors.fetch(each) for each in (v, h)), units, rows.n_rows)

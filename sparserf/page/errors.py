@@ -38,7 +38,7 @@ PARTS = 5
 FEWEST = 10
 
 
-class Rows(NamedTuple):
+class Question(NamedTuple):
     """Rows with what is so and what is predicted, number by number, for one question.
 
     name : of what the numbers are
@@ -112,7 +112,7 @@ def _of_regression(model, f, y):
         return _of_quantiles(model, f, y), []
     said, so = np.atleast_2d(predictions(model.link, f)), np.atleast_2d(y.T)
     names = ["the prediction"] if len(so) == 1 else [f"output {k}" for k in range(len(so))]
-    questions = [Rows(*each, False) for each in zip(names, so, said, strict=True)]
+    questions = [Question(*each, False) for each in zip(names, so, said, strict=True)]
     measures = []
     for each in questions:
         of = "" if len(questions) == 1 else f" of {each.name}"
@@ -153,7 +153,7 @@ def _of_labels(model, f, y):
     measures.append(["mean log loss", -float(of_label.mean()), constant])
     places = [1] if len(classes) == 2 else range(len(classes))
     return measures, [
-        Rows(f"the probability of {classes[k]}", is_class[:, k].astype(float), p[:, k], True)
+        Question(f"the probability of {classes[k]}", is_class[:, k].astype(float), p[:, k], True)
         for k in places
     ]
 

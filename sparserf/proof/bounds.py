@@ -138,7 +138,7 @@ class PartialSum:
         return relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * total.rounding
 
 
-def parts_of(
+def separable_parts(
     model: Expansion, box: Box, rising: int | None = None
 ) -> tuple[list[PartialSum], float]:
     """Split the terms into parts that have no column in common; return (the parts, the sum of all
@@ -185,7 +185,7 @@ def bounds(
     name = function_names(model)[0] if output is None else f"f of {output!r}"
     box = read_box(model, box)
     with single_threaded_blas(), limits_time(deadline):
-        parts, constant = parts_of(one, box)
+        parts, constant = separable_parts(one, box)
         searches = [
             (Search(part.total, part.space), Search(part.negative, part.space)) for part in parts
         ]

@@ -30,8 +30,8 @@ from sparserf.features.growth import (
     Pass,
     Trees,
     column_edges,
+    rounding_unit,
     steps_of,
-    unit_of,
 )
 
 from ..conftest import SIZES, each_dtype, read_only
@@ -394,7 +394,7 @@ def test_shares_of_drawn_rows_and_of_pairs_of_trees(rng):
 
 def in_units(gradient, curvature):
     """Return the steps of rows, their units, and the gradient and curvature that they are."""
-    units = np.array([unit_of(abs(x).sum()) for x in (gradient, curvature)])
+    units = np.array([rounding_unit(abs(x).sum()) for x in (gradient, curvature)])
     steps = steps_of(gradient, curvature, units)
     return steps, units, units[0] * (steps >> 32), units[1] * (steps & (2**32 - 1))
 
@@ -491,9 +491,9 @@ def test_sums_of_steps_are_exact_and_near_those_of_numbers(rng, n):
 
 @pytest.mark.parametrize("total", [0.0, 5e-324, 1e-310, 1.0, 2.0**40, 1e300])
 def test_units_are_powers_of_two_that_rounding_of_the_total_does_not_change(total):
-    unit = unit_of(total)
+    unit = rounding_unit(total)
     assert unit > 0 and np.frexp(unit)[0] == 0.5
-    assert unit == unit_of(total * (1 - 1e-9)) == unit_of(total * (1 + 1e-9))
+    assert unit == rounding_unit(total * (1 - 1e-9)) == rounding_unit(total * (1 + 1e-9))
     assert total / unit < 2**30
 
 

@@ -55,14 +55,14 @@ def test_turns_are_the_multinomial_loss(rng):
     y = np.stack(targets)
     assert_allclose(turns.loss(z), (s * loss.value(z, y)).sum())
     assert_allclose(turns.slopes(z), s * loss.derivative(z, y))
-    turns.begin(z)
+    turns.begin_sweep(z)
     for k in range(4):
         own = turns.target(k)
         assert_allclose(CLASS_VERSUS_REST.value(z[k], own), loss.value(z, y).sum(axis=0))
         assert_allclose(CLASS_VERSUS_REST.derivative(z[k], own), loss.derivative(z, y)[k])
         assert_allclose(turns.probability(z, k), loss.derivative(z, y)[k] + (label == k))
         z[k] += rng.normal(size=50)
-        turns.end(k, z[k])
+        turns.end_turn(k, z[k])
 
 
 def paths_task(X, y, **how):

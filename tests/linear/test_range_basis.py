@@ -9,7 +9,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import sparserf as srf
-from sparserf.linear import Inputs, RangeBasis
+from sparserf.linear import Inputs
+from sparserf.linear.range_basis import RangeBasis
 from sparserf.rows import as_rows
 
 from ..rows import homes

@@ -179,7 +179,7 @@ class FoldPath(ABC):
         them, as a share of the penalty."""
         worst = 0.0
         if self._turns is not None:
-            self._turns.begin(self.z[:, : self.n])
+            self._turns.begin_sweep(self.z[:, : self.n])
         for k, alpha in enumerate(self._alphas):
             check_not_ended()
             if self._turns is None:
@@ -188,7 +188,7 @@ class FoldPath(ABC):
                 loss, y = CLASS_VERSUS_REST, self._turns.target(k)
             worst = max(worst, self._step(k, alpha, loss, y) / alpha)
             if self._turns is not None:
-                self._turns.end(k, self.z[k, : self.n])
+                self._turns.end_turn(k, self.z[k, : self.n])
         return worst
 
     def _step(self, k, alpha, loss, y):

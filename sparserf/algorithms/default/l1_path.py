@@ -25,7 +25,7 @@ from ..._core.descent import descend, largest_violation
 from ..._core.search import top_k
 from ...features import FeatureSet
 from ...features.rules import BinnedRows
-from ...solvers.l1_quadratic import newton_step
+from ...solvers.l1_quadratic import newton_step_on_support
 from ...solvers.problem import SLOPE_ROUNDING, feasible_slope
 from .fold_path import FoldPath, eliminate_intercept
 from .path_draws import DRAWS_OF, most_to_enter
@@ -148,7 +148,7 @@ class L1Path(FoldPath):
             left = descend(H, new, v, alpha, EPOCHS, enough, mask)
             if left <= enough or i == ROUNDS - 1:
                 break
-            newton_step(H, new, v, alpha, mask)
+            newton_step_on_support(H, new, v, alpha, mask)
             v = g + _times(H, new - w)
         return new, first
 

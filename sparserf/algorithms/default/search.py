@@ -36,12 +36,12 @@ from .members import (
     MOST_TERMS,
     Cosines,
     GrownRules,
-    Inputs,
-    Linear,
+    InputsMember,
+    LinearMember,
     UserFeatures,
     most_rules,
 )
-from .outputs import Chosen, in_their_units, side_by_side, with_equal_outputs
+from .outputs import TargetModel, in_their_units, join_targets, with_equal_outputs
 from .paths import MemberFits, follow
 from .stack import Stack
 
@@ -99,7 +99,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                 chosen.append(choose_for_target(one, of_one, same, choice, own, workers))
         model = chosen[0].model
         if len(chosen) > 1:
-            model = side_by_side(chosen, task.encoder, options.is_auto)
+            model = join_targets(chosen, task.encoder, options.is_auto)
             if choice.max_terms is not None:
                 few = partial(drop_terms, model, chosen[0].sample, 0.0, choice.max_terms, LOOKED_AT)
                 model = budget.done_in_time("prunings", few, None) or drop_terms_at_once(
@@ -127,7 +127,7 @@ def choose_for_target(
     choice: ChoiceOptions,
     budget: Budget,
     workers: Workers,
-) -> Chosen:
+) -> TargetModel:
     """Return the model that is chosen for one target, or for all classes, without its ranges.
 
     folds : the folds of the rows that are searched
@@ -153,7 +153,7 @@ def choose_for_target(
                 again = partial(fit_at_last, model, counted, task, n_last, options)
                 model = budget.done_in_time("fits to all rows", again, model)
                 model = replace(model, features=between_rows(model.features, task.raw))
-    return Chosen(replace(model, info=info_of(stack, model, budget)), places, sample)
+    return TargetModel(replace(model, info=info_of(stack, model, budget)), places, sample)
 
 
 def search(
@@ -186,7 +186,7 @@ def members_of(
         yield partial(UserFeatures.of_folds, folds, options), 1.0
         return
     constraints = folds.task.constraints
-    linear = Linear if constraints is None or not constraints.binds else Inputs
+    linear = LinearMember if constraints is None or not constraints.binds else InputsMember
     yield partial(linear.of_folds, folds, options), 0.2
     yield partial(Cosines.of_folds, folds, options, effort), 0.5
     yield partial(GrownRules.of_folds, folds, options, effort), 1.0
@@ -254,7 +254,7 @@ def fit_to_sample(
             widen_encodings(model, of_model, every, task.encoder)
             for model, of_model in zip(models, places, strict=True)
         ]
-    summed = weighted_sum(models, weights, stack.best_constant, task)
+    summed = weighted_sum(models, weights, stack.constant_margins, task)
     return (merge_linear_functions(summed) if is_auto else summed), every
 
 

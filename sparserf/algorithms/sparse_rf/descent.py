@@ -50,7 +50,7 @@ from ..._base.progress import check_not_ended, parts
 from ..._core.search import top_k
 from ...model import gap_in_words, warn_unconverged
 from ...solvers.budget import Budget, work_of_pass
-from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
+from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, prox_newton
 from .draws import source_of
 
 if TYPE_CHECKING:
@@ -564,7 +564,7 @@ class L1Fit(BaseL1Fit):
         # violators entered: then the gradients of the next batch are computed in advance.
         is_last = not again or len(entering) <= 5
         ask_with = partial(self.questions_at, draws if again else None, is_last)
-        solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
+        prox_newton(problem, A, 0.3 * tolerance, steps, share, ask_with)
         # Terms that still violate after one step stay, unless the next round would find them again.
         A.prune(but=(np.abs(A.feasible_slopes) > problem.alpha) & ~np.isin(A.index, draws.index))
         self.stopped |= self._n_rounds >= self._max_iter or A.budget.is_spent

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from .constrained import may_meet, within
+from .constrained import may_meet, without_forbidden
 from .stored import without_zeros
 
 if TYPE_CHECKING:
@@ -404,7 +404,7 @@ class FeatureBlock(ABC):
 
         through : rows of all inputs, (n, n_inputs)
         """
-        may_see = within(1.0 * self.is_used, constraints, rng, self.inputs) != 0
+        may_see = without_forbidden(1.0 * self.is_used, constraints, rng, self.inputs) != 0
         stays = may_see & ~constraints.is_bound[self.own_inputs]
         block = self.with_inputs(stays, np.zeros(len(constraints.is_bound)))
         return [(block, np.arange(len(self)))]

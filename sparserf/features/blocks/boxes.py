@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...columns.constraints import InputConstraints
     from ...columns.encoder import ColumnEncoder
     from .base import Evaluator
-    from .derivatives import EncodedRows
+    from .derivatives import RowEncodings
     from .pieces import Pieces
     from .stored import StoredBlock
     from .terms import Names
@@ -115,7 +115,7 @@ class BoxBlock(FeatureBlock):
 
     # ---------------------------------------------------------------- in models
 
-    def term(self, k: int, position: int, column: np.ndarray) -> Box:
+    def term(self, k: int, position: int, column: np.ndarray) -> BoxTerm:
         used = self.is_used[k]
         encodings, place = np.unique(self.inputs[k, used], return_inverse=True)
         low, high = np.full(len(encodings), -np.inf), np.full(len(encodings), np.inf)
@@ -123,7 +123,7 @@ class BoxBlock(FeatureBlock):
         np.minimum.at(high, place, self.high[k, used])
         own = np.ones(len(encodings)), low, high
         gain = float(self.scale * self.height[k])
-        return Box.of_columns(column, position, gain, encodings, *own)
+        return BoxTerm.of_columns(column, position, gain, encodings, *own)
 
     def derivatives(
         self,
@@ -269,7 +269,7 @@ def _copy_transpose(a, out):
 
 
 @dataclass(frozen=True, eq=False)
-class Box(Term):
+class BoxTerm(Term):
     """gain where low_v < u_v <= high_v for each encoding v, and 0 elsewhere."""
 
     low: np.ndarray
@@ -445,10 +445,10 @@ def _quoted(level):
 class BoxDerivatives(Derivatives):
     """The derivatives of boxes: 0, also at steps."""
 
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         return rows.put(np.zeros((1, len(self._coef), len(self._seen))))
 
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         return rows.put(np.zeros((1, len(self._coef), len(self._pairs[0]))))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..._base.expressions import Expression
     from ..._base.types import Array
     from .base import Evaluator, Put
-    from .derivatives import EncodedRows
+    from .derivatives import RowEncodings
     from .pieces import Pieces
     from .stored import StoredBlock
     from .terms import GroupEntry
@@ -249,10 +249,10 @@ class BumpDerivatives(Derivatives):
             column, at = place[has], None
         return [(positions, self._select(has, column, values[has], width), at)]
 
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         return self._sum(self._first_steps, len(self._seen), rows)
 
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         return self._sum(self._second_steps, len(self._pairs[0]), rows)
 
     @cached_property

@@ -28,7 +28,7 @@ def may_meet(seen: np.ndarray, constraints: InputConstraints, at: np.ndarray) ->
     return meets
 
 
-def within(
+def without_forbidden(
     weights: np.ndarray,
     constraints: InputConstraints,
     rng: np.random.Generator,

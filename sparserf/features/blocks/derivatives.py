@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...rows.protocols import FeatureBlockLike
 
 
-class EncodedRows(Protocol):
+class RowEncodings(Protocol):
     """The encodings of some rows, in an array namespace."""
 
     def put(self, values: Any) -> Any:
@@ -54,12 +54,12 @@ class Derivatives(ABC):
         self._seen, self._pairs = seen, pairs
 
     @abstractmethod
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         """Return the first derivatives by the encodings `seen`, (n_rows, n_outputs, n_seen); 1 row
         if all are equal."""
 
     @abstractmethod
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         """Return the second derivatives by `pairs` of encodings, (n_rows, n_outputs, n_pairs)."""
 
     def _sums(self, values, matrix, rows):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...columns.constraints import InputConstraints
     from ...columns.encoder import ColumnEncoder
     from .base import Evaluator, FeatureBlock, Put
-    from .derivatives import EncodedRows
+    from .derivatives import RowEncodings
     from .pieces import Pieces
     from .stored import StoredBlock
     from .terms import GroupEntry
@@ -356,12 +356,12 @@ class MonomialDerivatives(Derivatives):
             total = total + self._sums(self._products(U, left_out, rows, xp), matrix, rows)
         return total
 
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         U, u, xp = self._at(rows)
         alone = self._sum(self._first_steps, len(self._seen), U, rows, xp)
         return alone - 2 * self._block.gamma * u * self._sum(self._whole, 1, U, rows, xp)
 
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         U, u, xp = self._at(rows)
         gamma, (one, other), put = self._block.gamma, self._pairs, rows.put
         alone = self._sum(self._first_steps, len(self._seen), U, rows, xp)

@@ -14,7 +14,7 @@ from ..._base.checks import is_sparse
 from ..._base.expressions import expanded, parameter, reduce_inputs, seen
 from ..activations import ACTIVATIONS, CONVEX, COSINE, EPS, RISING, Derivative, cosine_line
 from .bounds import Group, Relaxation
-from .constrained import may_meet, within
+from .constrained import may_meet, without_forbidden
 from .derivatives import Derivatives
 from .pieces import ROUNDING, nodes
 from .terms import Term
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...columns.encoder import ColumnEncoder
     from ..activations import ActivationFunction
     from .base import Evaluator, FeatureBlock, Put
-    from .derivatives import EncodedRows
+    from .derivatives import RowEncodings
     from .pieces import Pieces
     from .stored import StoredBlock
     from .terms import GroupEntry
@@ -138,7 +138,7 @@ class Neurons(WeightedBlock):
         through : each neuron that is made anew has w'x + b = 0 between a random two of these rows
         """
         at, is_bound, sigma, n = self.own_inputs, constraints.is_bound, self.sigma, len(self)
-        weights = within(self.weights, constraints, rng, self.inputs)
+        weights = without_forbidden(self.weights, constraints, rng, self.inputs)
         if is_bound.any() and not (sigma.rises or is_bound.all()):
             is_free = np.arange(n) % 2 == 0
             weights = np.where(is_free[:, None] & is_bound[at], 0.0, weights)
@@ -262,8 +262,8 @@ def shaped_neurons(
     spreads: Callable[[np.ndarray], np.ndarray] | None,
     inputs: np.ndarray | None = None,
 ) -> list[tuple[NeuronBlock, np.ndarray]]:
-    """Return neurons that keep the constraints, of weights in which `within` has left what they may
-    see: (block, places).
+    """Return neurons that keep the constraints, of weights that come from `without_forbidden`:
+    (block, places).
 
     Weights get the signs that their inputs must have. A w that sees an input in which f must be
     convex or concave gets the activation `CONVEX`.
@@ -554,13 +554,13 @@ class NeuronDerivatives(Derivatives):
         offset = self._block.offset + derivative.shift
         return replace(self._block, scale=1.0, activation=derivative.activation, offset=offset)
 
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         slope = self._block.sigma.slope
         if not slope:
             return rows.put(np.zeros((1, len(self._coef), len(self._seen))))
         return self._sums(self._values(slope, self._slopes, rows), self._by_first, rows)
 
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         bend = self._block.sigma.bend
         if not bend:
             return rows.put(np.zeros((1, len(self._coef), len(self._pairs[0]))))
