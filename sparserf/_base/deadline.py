@@ -1,7 +1,8 @@
 """Deadlines: when the work of a call with a `time_limit` is to end.
 
 A deadline is a time of the clock `now`, infinite where there is no limit. A public function that
-has `time_limit` sets the deadline of its call with `limits_time`. What may take time in proportion
+has `time_limit` sets the deadline of its call with `limits_time`; `shows_progress` does so for a
+fit. What may take time in proportion
 to its rows, such as the units of columns, looks at fewer of them where little time is left
 (`fewer_in_time`); what goes in steps ends at the deadline (`Budget`, `progress.ends_at`). Without a
 limit nothing here changes a result.
@@ -52,6 +53,11 @@ def limits_time(deadline: float) -> Iterator[None]:
         yield
     finally:
         _here.deadline = outer
+
+
+def deadline_of_call() -> float:
+    """Return the deadline of the current call."""
+    return _here.deadline
 
 
 def time_left(deadline: float | None = None) -> float:

@@ -9,7 +9,8 @@ The parts of this file and of `display.py`:
   as iterations of a fit end within their part (`FitCallback.end_iteration`).
 - Each fit has a `FitCallback`, which calls the user's callback after each iteration (`ask`). Within
   long iterations (`asked_within`) the work itself lets the callback be called, by `check_not_ended`
-  every now and then.
+  every now and then; `parts` does so before each item. There, too, a block of `ends_at` is left
+  where its time is over.
 - `display.py` draws lines on a screen or writes them to a log. It is imported when there is
   something to show.
 
@@ -33,7 +34,8 @@ import numpy as np
 
 from . import deadline as _deadline
 from .calls import check_call, is_true
-from .checks import check_callable, check_real
+from .checks import check_callable
+from .deadline import NEVER, check_time_limit, limits_time
 from .floats import as_ieee, state_of_caller
 
 if TYPE_CHECKING:
@@ -56,18 +58,20 @@ class _Thread(threading.local):
     report : the ProgressReport of the call that runs, or None
     is_busy : whether a call runs
     asking : None, or (the FitCallback that `check_not_ended` calls, its info())
+    end : when the present block of `ends_at` is to end
     """
 
     report: ProgressReport | None = None
     is_busy: bool = False
     asking: tuple[FitCallback, Callable[[], Any]] | None = None
+    end: float = NEVER
 
 
 _here = _Thread()
 
 
 class Ended(Exception):
-    """Raised if the callback or a deadline ends a fit in an iteration; see `asked_within`."""
+    """Raised in an iteration if the callback ends a fit (`asked_within`), or its time is over."""
 
 
 class FitCallback:
@@ -75,18 +79,15 @@ class FitCallback:
 
     callback : callable(info) or None
         The user's callback, which ends the fit by returning something true.
-    deadline : float
-        When the fit is to end, also within an iteration: see `deadline.py`.
     ended_by_callback : bool
         Whether it has ended the fit.
     """
 
     callback: Callable[[Any], object] | None
     ended_by_callback: bool
-    deadline: float
 
-    def __init__(self, callback: Callable[[Any], object] | None, deadline: float = _deadline.NEVER):
-        self.callback, self.deadline = callback, deadline
+    def __init__(self, callback: Callable[[Any], object] | None):
+        self.callback = callback
         self.restart()
 
     def restart(self) -> None:
@@ -123,11 +124,8 @@ class FitCallback:
 
     @contextmanager
     def asked_within(self, info: Callable[[], Any]) -> Iterator[None]:
-        """Let `check_not_ended` call the callback with info() within this block; if that ends the
-        fit, leave the block.
-
-        The block is also left at the deadline.
-        """
+        """Let `check_not_ended` call the callback with info() within this block; leave the block if
+        that ends the fit, or where the time is over."""
         outer, _here.asking = _here.asking, (self, info)
         try:
             yield
@@ -138,17 +136,17 @@ class FitCallback:
 
 
 def check_not_ended() -> None:
-    """Call the current fit's callback, if it is due, and raise `Ended` if that ends the fit.
+    """Call the current fit's callback, if it is due, and raise `Ended` if that ends the fit, or if
+    the time of the present block is over.
 
-    It is also raised where the deadline of the fit has passed. Long computations call this function
-    every now and then. Outside of `FitCallback.asked_within` and `ends_at` nothing is called or
-    raised.
+    Long computations call this function every now and then. Outside of `FitCallback.asked_within`
+    and `ends_at` nothing is called or raised.
     """
+    if is_time_over():
+        raise Ended
     if _here.asking is None:
         return
     fit_callback, info = asking = _here.asking
-    if fit_callback.deadline < _deadline.NEVER and _deadline.now() >= fit_callback.deadline:
-        raise Ended
     if not fit_callback.is_due():
         return
     _here.asking = None  # info() may itself be a long computation
@@ -163,11 +161,21 @@ def check_not_ended() -> None:
 @contextmanager
 def ends_at(deadline: float) -> Iterator[None]:
     """Leave this block once the deadline has passed, at the next `check_not_ended` in it."""
-    if deadline == _deadline.NEVER:
+    if deadline == NEVER:
         yield
         return
-    with FitCallback(None, deadline).asked_within(lambda: None):
+    outer, _here.end = _here.end, min(_here.end, deadline)
+    try:
         yield
+    except Ended:
+        pass
+    finally:
+        _here.end = outer
+
+
+def is_time_over() -> bool:
+    """Return whether the present block of `ends_at` is to be left."""
+    return _here.end < NEVER and _deadline.now() >= _here.end
 
 
 class ProgressReport:
@@ -302,14 +310,12 @@ def reporting(
 
     It is None where there is no callback and nothing is shown.
 
-    time_limit : the seconds that the call may take, which are checked here
+    time_limit : the seconds that the call may take
 
     Of nested calls the outermost alone is shown on the screen; the share that an inner one has done
     is a share of its part.
     """
     check_callable("callback", callback)
-    if time_limit is not None:
-        check_real("time_limit", time_limit, 0, strict=True)
     if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
         raise TypeError(f"verbose must be True, False or None, got {verbose!r}")
     outer, is_inner = _here.report, _here.is_busy
@@ -350,7 +356,7 @@ def find_screen() -> Literal["notebook", "terminal"] | None:
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
     """Decorate a public function that has verbose and callback.
 
-    Its calls are checked, run `as_ieee`, and report progress.
+    Its calls are checked, run `as_ieee`, report progress, and have the deadline of a `time_limit`.
 
     The function gets the `ProgressReport` of the call as its callback. Where the user gives no
     callback it gets none, so that nothing is computed for a callback alone: what the display shows
@@ -363,7 +369,10 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
         check_call(function, parameters, args, keywords)
         callback = keywords.get("callback")
         verbose, time_limit = keywords.pop("verbose", None), keywords.get("time_limit")
-        with reporting(function.__name__, callback, verbose, time_limit) as report:
+        with (
+            limits_time(check_time_limit(time_limit)),
+            reporting(function.__name__, callback, verbose, time_limit) as report,
+        ):
             keywords["callback"] = None if callback is None else report
             try:
                 fitted = function(*args, **keywords)
@@ -402,18 +411,22 @@ def part(share: float, is_open: bool = False) -> Iterator[None]:
 def parts(
     items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.0, is_open: bool = False
 ) -> Iterator[T]:
-    """Yield items; each is a part of the current work, in proportion to its weight.
+    """Yield items, unless the fit is to end before (`check_not_ended`); each is a part of the
+    current work, in proportion to its weight.
 
     weights : the weights of the items; None: all are equal
     rest : the weight of the work that comes after all items, of an unknown number of iterations
     is_open : whether each part has an unknown number of iterations, and not just one
     """
     if _here.report is None:
-        yield from items
+        for item in items:
+            check_not_ended()
+            yield item
         return
     weights = np.ones(len(items)) if weights is None else np.asarray(weights, float)
     left = np.cumsum(np.append(rest, weights[::-1]))[:0:-1]
     for item, share in zip(items, weights / left, strict=True):
+        check_not_ended()
         with part(share, is_open):
             yield item
     if rest:

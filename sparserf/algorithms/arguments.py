@@ -11,7 +11,7 @@ be refused.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from .._base.checks import (
@@ -23,9 +23,10 @@ from .._base.checks import (
     check_rng,
     checked,
 )
-from .._base.deadline import NEVER, check_time_limit
+from .._base.deadline import deadline_of_call
 from ..losses import JOINTLY, check_loss
 from ..losses.links import LINKS
+from ..solvers.budget import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +49,7 @@ class Arguments:
     def of_call(cls, call: Mapping[str, Any]) -> Self:
         """Take the arguments out of all those of a call; an argument that the function lacks keeps
         its default."""
-        return cls(**{field.name: call[field.name] for field in fields(cls) if field.name in call})
+        return cls(**{each.name: call[each.name] for each in fields(cls) if each.name in call})
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -113,7 +114,7 @@ class FitOptions(Arguments):
     fit_intercept : whether there is an intercept, without a penalty
     rng : the Generator of all random draws
     callback : called with the `FitInfo` so far; returning True ends the fit
-    deadline : when the call is to end
+    budget : the time of the call, and what ended early for want of it
     """
 
     features: Any = None
@@ -123,7 +124,7 @@ class FitOptions(Arguments):
     fit_intercept: bool = checked(check_flag, default=True)
     rng: Any = None
     callback: Callback = checked(check_callable, default=None)
-    deadline: float = NEVER
+    budget: Budget = field(default_factory=Budget)
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
@@ -132,7 +133,7 @@ class FitOptions(Arguments):
             "columns": ColumnSetting.of_call(call),
             "rows": RowSetting.of_call(call),
             "limits": check_limits(call.get("lower"), call.get("upper"), call["loss"]),
-            "deadline": check_time_limit(call.get("time_limit")),
+            "budget": Budget(deadline=deadline_of_call()),
         }
         return super().of_call({**call, **parts})
 

@@ -1,15 +1,16 @@
 """What a call leaves open, chosen on folds of the rows.
 
 A method has a path: its penalties, or its numbers of terms, one after the other. On each fold the
-path is followed once, and the loss of the rows held out (`held_out_loss.py`) chooses a place on it.
-A fit to all rows then goes to that place, as if the user had given it; or stays at the constant,
-where no place is better than that by more than chance.
+path is followed once, and the loss of the rows held out (`held_out_loss.py`) chooses a place on it
+(`chosen_on_folds`). A fit to all rows then goes to that place, as if the user had given it; or
+stays at the constant, where no place is better than that by more than chance (`fit_as_chosen`).
 
 `sparse_rf` follows the paths of several members in this way (`default/search.py`).
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from numbers import Real
@@ -18,17 +19,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from .._base.checks import as_array, check_real
-from .._base.progress import check_not_ended, ends_at, note_held_out_loss, parts
+from .._base.progress import check_not_ended, ends_at, note_held_out_loss, part, parts
 from .._base.splits import read_splits
+from .._base.threads import single_threaded_blas
 from .._base.warnings import TimeLimitWarning, warn
 from .arguments import Arguments
 from .dependent_rows import warn_of_dependent_rows
 from .folds import folds_of, given_splits, strata_of
 from .held_out_loss import HeldOutLoss, constant_margins
+from .rounds import ROUNDS_OF_CHOICE, Options, fit_in_rounds
 from .task import merge_solutions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -36,8 +39,8 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..features import FeatureSet
     from ..features.feature_set import Solution
+    from ..model import SparseModel
     from ..solvers.budget import Budget
-    from .arguments import FitOptions
     from .folds import Folds
     from .task import Fit, Task
 
@@ -95,12 +98,16 @@ class FoldOptions(Arguments):
 class Method(Protocol):
     """One of the methods, as its path is followed: its algorithm is `advance`.
 
+    arguments : the names of the arguments that are chosen
     has_constant : whether models have an intercept
+    is_given : whether the number of terms is given, which the constant has not
     errors : the simplest model is taken whose loss is within so many standard errors of the least
     patience : the path ends after so many places in a row without a gain
     """
 
+    arguments: tuple[str, ...]
     has_constant: bool
+    is_given: bool
     errors: float
     patience: int
 
@@ -120,6 +127,11 @@ class Method(Protocol):
     def models(self, fits: Sequence[Fit], place: Any) -> list[tuple[Any, list[Solution]]]:
         """Return the models that are tried at a place, the simplest first: for each the arguments
         that it stands for, and the solution of each fit."""
+        ...
+
+    def fit(self, task: Task, options: Any, values: Sequence[Any]) -> SparseModel:
+        """Return the model of a task at the arguments that were chosen for each real target, None
+        for the constant."""
         ...
 
 
@@ -170,12 +182,36 @@ def by_the_loss_on_folds(words: Sequence[str], n_folds: int) -> str:
     return f"{', '.join(words)}, by the loss on {how}"
 
 
-def folds_to_choose_on(task: Task, options: FitOptions, choice: FoldOptions) -> Folds:
-    """Return the folds of a task, with splits that `FoldOptions.with_splits` has read; warn where
-    its rows look grouped and nothing was said of that."""
-    if task.groups is None and choice.holds_out_as_by_default:
-        warn_of_dependent_rows(task)
-    return folds_of(task, strata_of(task), choice.validation, MOST_ROWS, options.rng)
+def fit_as_chosen(
+    task: Task,
+    options: Options,
+    choice: FoldOptions,
+    method: Callable[[Task, Folds, Options], Method],
+) -> SparseModel:
+    """Return the model of what folds choose along the path of a method; warn where the rows look
+    grouped and nothing was said of that.
+
+    choice : with splits that `FoldOptions.with_splits` has read
+    method : makes the method for a task, of which there are these folds
+    """
+
+    def fit(task, options):
+        # the fit to all rows draws what it draws where the values are given
+        again = replace(options, rng=deepcopy(options.rng))
+        if task.groups is None and choice.holds_out_as_by_default:
+            warn_of_dependent_rows(task)
+        folds = folds_of(task, strata_of(task), choice.validation, MOST_ROWS, options.rng)
+        path, targets = method(task, folds, options), folds.task.of_each_output()
+        with single_threaded_blas(), task.rows, folds.task.rows:
+            with part(CHOOSING):
+                each = options.budget.part(CHOOSING).parts(targets)
+                chosen = [chosen_on_folds(path, replace(folds, task=y), own) for y, own in each]
+            values = [best.value if best.is_gain or path.is_given else None for best in chosen]
+            model = path.fit(task, again, values)
+        how = info_of_choice(chosen, values, path.arguments)
+        return [replace(model, info=replace(model.info, **how))]
+
+    return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
 
 
 def chosen_on_folds(method: Method, folds: Folds, budget: Budget) -> Chosen:
@@ -244,7 +280,8 @@ class SizePath:
     """The numbers of terms of a method, which the fits of a fold go through, with several penalties
     on each support; or one of both, where it is given.
 
-    A subclass has `begin` and `advance` of a `Method`; its fits have a `solution_with` a penalty.
+    A subclass has `begin`, `advance` and `fit` of a `Method`; its fits have a `solution_with` a
+    penalty.
 
     alpha : the penalty of the fits; those that are tried on their supports are `alphas` of the
         subclass, or where each takes several Newton steps, as the loss is not quadratic, its
@@ -255,15 +292,17 @@ class SizePath:
     # that of `sparse_rf` it was 1.30 in the median for harfe, and is 1.26.
     errors: float = 0.0
     patience: int = 3
+    arguments: tuple[str, ...] = ("n_nonzero_coefs", "alpha")
     first_alpha: ClassVar[float]
     alphas: ClassVar[tuple[float, ...]]
     few_alphas: ClassVar[tuple[float, ...]]
     has_constant: bool
+    is_given: bool
     alpha: float
 
     def __init__(self, features: FeatureSet, options: Any, s: int | None, task: Task):
         """Take all features, the options of a fit, and the number of terms where it is given."""
-        self.has_constant = options.fit_intercept
+        self.has_constant, self.is_given = options.fit_intercept, s is not None
         self.alpha = self.first_alpha if options.alpha is None else options.alpha
         self._features, self._options, self._s = features, replace(options, alpha=self.alpha), s
         self._tried = self.alphas if task.loss.is_quadratic else self.few_alphas
@@ -286,6 +325,10 @@ class SizePath:
         return [
             ((place, alpha), [fit.solution_with(alpha) for fit in fits]) for alpha in self._tried
         ]
+
+    def goal(self, value: tuple[int, float] | None) -> tuple[int, float]:
+        """Return the number of terms and the penalty that stand for what was chosen."""
+        return value or (self._s or 0, self.alpha)
 
 
 def with_single_outputs(task: Task) -> Task:

@@ -14,22 +14,19 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from .._base.checks import check_alphas, check_real
-from .._base.progress import part, parts, shows_progress
+from .._base.progress import shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import make_projection
-from ..linear import ProjectedProblem
-from ..model import warn_unconverged
-from ..solvers.budget import Budget
-from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
-from .drp_fit import DRPOptions, NewtonFit, PenaltyPath, read_task
+from ..linear import ProjectedProblem, has_few_inputs
+from .chosen_on_folds import FoldOptions, fit_as_chosen
+from .drp_fit import DRPOptions, NewtonFit, RidgeFit, linear_fit, read_task
 from .path import models_along
-from .rounds import ROUNDS_OF_CHOICE, fit_in_rounds, is_in_rounds
+from .rounds import is_in_rounds, models_of_each
 from .task import model_of, with_ranges
 
 if TYPE_CHECKING:
@@ -42,14 +39,22 @@ if TYPE_CHECKING:
     from ..columns.encoder import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
+    from ..features.feature_set import Solution
     from ..features.projections import ProjectionName
     from ..linear import LinearFit
     from ..losses import LinearLossLike
     from ..model import Callback, SparseModel
+    from .folds import Folds
     from .task import Task
 
-# The share of the progress bar that the choice of a penalty has.
-CHOOSING = 0.8
+# Penalties that are tried fall by this factor, at most so many.
+FACTOR, MOST_PENALTIES = 0.2, 20
+# The largest: of n rows no larger one is best for a model that explains this share of the variance,
+# whatever the columns.
+LEAST_SHARE = 0.01
+# On folds a relative error of the coefficients of this size is proved at most, by so many Newton
+# steps.
+TOL_ON_FOLDS, STEPS_ON_FOLDS = 0.3, 20
 # The most rounds in which a loss with free parameters comes to the joint optimum (`rounds.py`):
 # each takes off some nine tenths of what its loss is above that.
 MOST_ROUNDS = 30
@@ -234,15 +239,13 @@ def drp(
     if alpha is not None:
         alpha = check_real("alpha", alpha, 0, strict=True)
         choice.check_not_given("alpha is given")
-        return fit_paths(read_task(X, y, options), [alpha], options)[0]
+        return fit_paths(read_task(X, y, options), options, [alpha])[0]
     task = read_task(X, y, options)
-    choice = choice.with_splits(X, y, groups)
-    fit = partial(model_of_best_penalty, choice=choice)
-    model = fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
+    model = fit_as_chosen(task, options, choice.with_splits(X, y, groups), PenaltyPath)
     if model.info.alpha is None or not is_in_rounds(task, options):
         return model
     # as where this alpha is given: to the tolerance
-    (again,) = fit_paths(task, [model.info.alpha], options)
+    (again,) = fit_paths(task, options, [model.info.alpha])
     how = {"validation_loss": model.info.validation_loss, "chosen": model.info.chosen}
     return replace(again, info=replace(again.info, **how))
 
@@ -322,52 +325,83 @@ def drp_path(
     """
     options = DRPOptions.of_call(locals())
     alphas = check_alphas(alphas).tolist()
-    return fit_paths(read_task(X, y, options), alphas, options)
+    return fit_paths(read_task(X, y, options), options, alphas)
 
 
-def model_of_best_penalty(
-    task: Task, options: DRPOptions, choice: FoldOptions
-) -> list[SparseModel]:
-    """Return the one model whose penalty is chosen on folds, or the constant."""
-    # so that the fit to all rows draws what it draws where this alpha is given
-    own = replace(options, rng=deepcopy(options.rng))
-    centered = task.centered(options.fit_intercept)  # so that a constant is one without rounding
-    folds = folds_to_choose_on(centered, own, choice)
-    with single_threaded_blas(), task.rows, folds.task.rows:
-        with part(CHOOSING):
-            best = chosen_on_folds(PenaltyPath(folds.task, own), folds, Budget())
-        if best.is_gain:
-            # rows that are more have a penalty that is as much less
-            alpha = best.value * folds.n_fitted / task.rows.n_rows
-            (model,) = fit_path(task, options, [alpha])
-        else:
-            alpha = None
-            constant = NewtonFit(task, [1.0], own)
-            constant.fit_at(1.0, np.inf, 0)
-            model = with_ranges(model_of([constant.fit], constant.task), task)
-            model = replace(model, info=replace(model.info, alpha=None))
-    how = info_of_choice([best], [alpha and (alpha,)], ("alpha",))
-    return [replace(model, info=replace(model.info, **how))]
+class PenaltyPath:
+    """The `Method` by which folds choose a penalty: on each fold a fit goes down the same
+    penalties, with one basis or sketch.
+
+    The fits are accelerated, whatever the options: the paper's iteration has the same optimum.
+    """
+
+    arguments: tuple[str, ...] = ("alpha",)
+    has_constant: bool
+    is_given: bool = False
+    errors: float = 0.5
+    patience: int = 2
+
+    def __init__(self, task: Task, folds: Folds, options: DRPOptions):
+        self._options = replace(options, accelerate=True, rng=deepcopy(options.rng))
+        self.has_constant = options.fit_intercept
+        self._n_fitted, self._n_rows = folds.n_fitted, task.rows.n_rows
+        fit = linear_fit(folds.task.centered(self.has_constant), [1.0], self._options)
+        fit.set_penalty(1.0, np.inf)
+        self._trace = fit.trace()
+
+    def places(self, n_rows: int) -> list[float]:
+        """Return the penalties, falling."""
+        # The best penalty of a model w is about (its noise) / (n |w|^2); of w that explains the
+        # share q of the variance it is at most trace / (n q).
+        largest = self._trace * min(1.0, 1 / (LEAST_SHARE * n_rows))
+        return np.clip(largest * FACTOR ** np.arange(MOST_PENALTIES), 1e-300, 1e300).tolist()
+
+    def begin(self, task: Task) -> list[NewtonFit]:
+        """Return the fit of all targets of a task, at zero coefficients."""
+        # folds may begin on several threads, each with the same draws
+        options = replace(self._options, rng=deepcopy(self._options.rng))
+        is_ridge = task.loss.is_quadratic and has_few_inputs(task.rows, options.n_projections)
+        task, places = task.centered(self.has_constant), self.places(task.rows.n_rows)
+        return [(RidgeFit if is_ridge else NewtonFit)(task, places, options)]
+
+    def advance(self, fits: Sequence[NewtonFit], place: float) -> None:
+        """Let the fit go on to a penalty."""
+        for fit in fits:
+            fit.fit_at(place, TOL_ON_FOLDS, STEPS_ON_FOLDS)
+
+    def models(
+        self, fits: Sequence[NewtonFit], place: float
+    ) -> list[tuple[tuple[float], list[Solution]]]:
+        """Return the one model of a penalty; of all rows, which are more, it is as much less."""
+        alpha = place * self._n_fitted / self._n_rows
+        return [((alpha,), [fit.solution() for fit in fits])]
+
+    def fit(
+        self, task: Task, options: DRPOptions, values: Sequence[tuple[float] | None]
+    ) -> SparseModel:
+        """Return the model of the penalty that was chosen."""
+        if values[0] is not None:
+            return fit_path(task, options, values[0])[0]
+        constant = NewtonFit(task, [1.0], options)
+        constant.fit_at(1.0, np.inf, 0)
+        model = with_ranges(model_of([constant.fit], task), task)
+        return replace(model, info=replace(model.info, alpha=None))
 
 
-def fit_paths(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[SparseModel]:
+def fit_paths(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[SparseModel]:
     """Return a model of each penalty, from one path; or where the loss has free parameters, from a
     fit of its own."""
-    if not is_in_rounds(task, options):
-        return fit_path(task, options, alphas)
-    fits = (partial(fit_path, alphas=[alpha]) for alpha in parts(alphas, is_open=True))
     # near the optimum the loss is as far above it as the square of the distance
     how = {"enough": options.tol**2, "most": MOST_ROUNDS}
-    return [fit_in_rounds(task, options, fit, **how)[0] for fit in fits]
+    return models_of_each(task, options, fit_path, alphas, **how)
 
 
 def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[SparseModel]:
     """Return a model of each penalty, each fit started from the one before; a warning names the
     line that called the caller."""
-    models, complaints = [], []
     with single_threaded_blas():
         newton = NewtonFit(task, alphas, options)
-        fit, task = newton.fit, newton.task
+        fit = newton.fit
         if not options.accelerate:
             R = make_projection(
                 options.kind, fit.inputs.n_features, options.n_projections, options.rng
@@ -376,7 +410,7 @@ def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[S
 
         diverges = False
 
-        def go_to(fit, alpha, _):
+        def go_to(fit, alpha):
             nonlocal diverges
             fit.progress.restart()
             if options.accelerate:
@@ -385,29 +419,22 @@ def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[S
                 fit.set_penalty(alpha, options.tol)
                 diverges = algorithm_2(fit, projected, options.most_iterations)
                 fit.progress.correct(fit.objective())  # on the way to w* it may rise
-            return True
+
+        def complaint(info):
+            return f"alpha={info.alpha:.3g}: {_complaint(fit, info, diverges)}"
 
         with fit.inputs.rows, np.errstate(over="ignore", invalid="ignore"):
-            for model in models_along(alphas, [fit], go_to, task, Budget()):
-                models.append(model)
-                complaints.append(_complaint(fit, diverges))
-
-    for model, complaint in zip(models, complaints, strict=True):
-        if complaint:
-            warn_unconverged(f"alpha={model.info.alpha:.3g}: {complaint}")
-    return models
+            return models_along(alphas, [fit], go_to, task, options.budget, complaint)
 
 
-def _complaint(fit, diverges):
-    """Return the complaint of a warning about a fit that has ended, or None where it converged."""
-    if fit.converged or fit.ended_by_callback:
-        return None
+def _complaint(fit, info, diverges):
+    """Return the complaint of a warning about a fit that has ended before it converged."""
     if diverges:
         return (
             f"the iteration diverges: n_projections={fit.n_projections} is too small; raise it, "
             "or accelerate"
         )
-    info, is_rounding = fit.info(), fit.certificate.is_rounding.all()
+    is_rounding = fit.certificate.is_rounding.all()
     why = (
         "the rest of it may be rounding; raise tol or alpha"
         if is_rounding

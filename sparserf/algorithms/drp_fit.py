@@ -1,10 +1,8 @@
-"""The fit of `drp`: its arguments, its start at zero coefficients, and the path of penalties that
-is followed where alpha is left to folds."""
+"""The fit of `drp`: its arguments, and its start at zero coefficients."""
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +25,6 @@ from ..linear import (
     RidgeSolutions,
     choose_steps,
     descend,
-    has_few_inputs,
 )
 from ..losses import LOSSES
 from .arguments import FitOptions
@@ -43,15 +40,6 @@ if TYPE_CHECKING:
     from ..features.projections import ProjectionName
     from ..model import FitInfo
     from .task import Progress
-
-# Penalties that are tried fall by this factor, at most so many.
-FACTOR, MOST_PENALTIES = 0.2, 20
-# The largest: of n rows no larger one is best for a model that explains this share of the variance,
-# whatever the columns.
-LEAST_SHARE = 0.01
-# On folds a relative error of the coefficients of this size is proved at most, by so many Newton
-# steps.
-TOL_ON_FOLDS, STEPS_ON_FOLDS = 0.3, 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,7 +80,7 @@ class DRPOptions(FitOptions):
 
 
 def read_task(X: MatrixLike, y: ArrayLike, options: DRPOptions) -> Task:
-    """Return the task of X and y."""
+    """Return the task of X and y, with centered targets."""
     task = Task.from_options(X, y, options, losses=LOSSES, several_outputs="together")
     smoothness = task.loss_of(np.vstack(task.targets)).smoothness
     if np.isinf(smoothness) and not task.loss.is_self_concordant:
@@ -104,23 +92,22 @@ def read_task(X: MatrixLike, y: ArrayLike, options: DRPOptions) -> Task:
         raise ValueError(
             "accelerate must be True for loss='multinomial' and more than two classes, got False"
         )
-    return task
+    return task.centered(options.fit_intercept)
 
 
-def linear_fit(task: Task, alphas: Sequence[float], options: DRPOptions) -> tuple[LinearFit, Task]:
-    """Return a fit at zero coefficients, of all outputs or of all classes together, and its task.
+def linear_fit(task: Task, alphas: Sequence[float], options: DRPOptions) -> LinearFit:
+    """Return a fit at zero coefficients, of all outputs or of all classes together.
 
     alphas : the penalties that the fit will turn to
     """
     fit_intercept = options.fit_intercept
-    task = task.centered(fit_intercept)
     targets = np.vstack(task.targets)
     Kind = MultinomialLinearProblem if task.is_joint else LinearProblem
     problem = task.problem(Kind, targets, 1.0, fit_intercept)
     progress = task.progress(options.callback, targets)
     inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, alphas)
     make = MultinomialLinearFit if task.is_joint else LinearFit
-    return make(inputs, problem, progress, unit=problem.alpha), task
+    return make(inputs, problem, progress, unit=problem.alpha)
 
 
 class NewtonFit:
@@ -130,7 +117,7 @@ class NewtonFit:
     task: Task
 
     def __init__(self, task: Task, alphas: Sequence[float], options: DRPOptions):
-        self.fit, self.task = linear_fit(task, alphas, options)
+        self.fit, self.task = linear_fit(task, alphas, options), task
         self._options = options
 
     @cached_property
@@ -174,46 +161,3 @@ class RidgeFit(NewtonFit):
     def fit_at(self, alpha: float, tol: float, most_iterations: int) -> None:
         """Go to the optimum at a penalty."""
         self._solutions.set_alpha(alpha)
-
-
-class PenaltyPath:
-    """The `Method` by which folds choose a penalty: on each fold a fit goes down the same
-    penalties, with one basis or sketch.
-
-    The fits are accelerated, whatever the options: the paper's iteration has the same optimum.
-    """
-
-    has_constant: bool
-    errors: float = 0.5
-    patience: int = 2
-
-    def __init__(self, task: Task, options: DRPOptions):
-        """task : the rows from which the folds are drawn"""
-        self._options = replace(options, accelerate=True, rng=deepcopy(options.rng))
-        self.has_constant = options.fit_intercept
-        fit, _ = linear_fit(task, [1.0], self._options)
-        fit.set_penalty(1.0, np.inf)
-        self._trace = fit.trace()
-
-    def places(self, n_rows: int) -> list[float]:
-        """Return the penalties, falling."""
-        # The best penalty of a model w is about (its noise) / (n |w|^2); of w that explains the
-        # share q of the variance it is at most trace / (n q).
-        largest = self._trace * min(1.0, 1 / (LEAST_SHARE * n_rows))
-        return np.clip(largest * FACTOR ** np.arange(MOST_PENALTIES), 1e-300, 1e300).tolist()
-
-    def begin(self, task: Task) -> list[NewtonFit]:
-        """Return the fit of all targets of a task, at zero coefficients."""
-        # folds may begin on several threads, each with the same draws
-        options = replace(self._options, rng=deepcopy(self._options.rng))
-        is_ridge = task.loss.is_quadratic and has_few_inputs(task.rows, options.n_projections)
-        return [(RidgeFit if is_ridge else NewtonFit)(task, self.places(task.rows.n_rows), options)]
-
-    def advance(self, fits: Sequence[NewtonFit], place: float) -> None:
-        """Let the fit go on to a penalty."""
-        for fit in fits:
-            fit.fit_at(place, TOL_ON_FOLDS, STEPS_ON_FOLDS)
-
-    def models(self, fits: Sequence[NewtonFit], place: float) -> list[tuple[float, list[Solution]]]:
-        """Return the one model of a penalty."""
-        return [(place, [fit.solution() for fit in fits])]

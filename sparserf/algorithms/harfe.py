@@ -35,24 +35,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 import numpy as np
 
 from .._base.checks import check_integer, check_sizes
-from .._base.deadline import limits_time
-from .._base.progress import check_not_ended, ends_at, part, parts, shows_progress
+from .._base.progress import Ended, parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import Linear, RandomNeurons, check_any_sign, draw_all, sines_of_few
-from ..model import gap_in_words, warn_unconverged
-from ..solvers.budget import Budget
+from ..model import gap_in_words
 from .auto_features import read_task_and_features
-from .chosen_on_folds import (
-    CHOOSING,
-    FoldOptions,
-    SizePath,
-    chosen_on_folds,
-    folds_to_choose_on,
-    info_of_choice,
-)
+from .chosen_on_folds import FoldOptions, SizePath, fit_as_chosen
 from .harfe_fit import HarfeOptions, L0Fit, begin_fits
-from .path import models_along
-from .rounds import ROUNDS_OF_CHOICE, fit_in_rounds
+from .path import begun_in_time, models_along
+from .rounds import fit_in_rounds
 from .task import Fit, Task
 
 if TYPE_CHECKING:
@@ -118,7 +109,6 @@ def algorithm_1(fit: PursuitFit, s: int, max_iter: int) -> None:
     """Run Algorithm 1 of the HARFE paper from the current iterate of the fit: A = Phi / r, c = r w,
     mu = step_size."""
     for _ in iterations(fit, max_iter):  # while n < tot_iter and residual > eps
-        check_not_ended()
         # c~ = (1 - m mu lambda) c + mu A'(y - A c);  S = the s largest |c~|;  ridge regression on S
         fit.step(s)
         if fit.record():
@@ -140,7 +130,6 @@ def grow(fit: PursuitFit, s: int) -> None:
     """
     size, n_steps = len(fit.iterate.index), 10
     for k in parts(range(1, n_steps), rest=2.0):
-        check_not_ended()
         fit.step(size + (s - size) * k // n_steps)
         fit.record()
         if fit.progress.ended_by_callback:
@@ -419,12 +408,10 @@ def harfe_path(
     return models_of_sizes(X, y, options, n_nonzero_coefs, check_integer("n_models", n_models, 1))
 
 
-def read_call(
-    X: MatrixLike, y: ArrayLike, options: HarfeOptions, budget: Budget
-) -> tuple[Task, FeatureSet]:
+def read_call(X: MatrixLike, y: ArrayLike, options: HarfeOptions) -> tuple[Task, FeatureSet]:
     """Return the task of a call, and the dictionary, drawn whole."""
     is_default = options.features is None and options.order is None and options.activation is None
-    task, found = read_task_and_features(X, y, options, budget, "apart", has_ranks=is_default)
+    task, found = read_task_and_features(X, y, options, "apart", has_ranks=is_default)
     if options.is_auto and not len(task.features):  # there was no time to find any
         dictionary = task.features
     else:
@@ -442,41 +429,22 @@ def models_of_sizes(
     n_models: int = 1,
 ) -> list[SparseModel]:
     """Return a model for each number of terms, each fit from where the one before has ended."""
-    budget = Budget(deadline=options.deadline)
-    with limits_time(options.deadline):
-        task, dictionary = read_call(X, y, options, budget)
+    task, dictionary = read_call(X, y, options)
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
         sizes = np.geomspace(largest, max(1, largest // 20), n_models).astype(int)
     else:
         sizes = sizes_within(n_nonzero_coefs, dictionary, options)
     sizes = sorted({min(int(size), len(dictionary)) for size in sizes})
-    path = partial(fit_path, dictionary=dictionary, sizes=sizes, before=budget)
-    return fit_in_rounds(task, options, path)
 
+    def fit(task, options):
+        own = task, options.budget, partial(_unrest, options)
+        with single_threaded_blas(), task.rows:
+            fits = fits_in_time(task, dictionary, options)
+            go_to = partial(_go_to, options)
+            return models_along(sizes, fits, go_to, *own, names="numbers of terms")
 
-def fit_path(
-    task: Task,
-    options: HarfeOptions,
-    dictionary: FeatureSet,
-    sizes: Sequence[int],
-    before: Budget,
-) -> list[SparseModel]:
-    """Return the models of `models_of_sizes`, for a task and its dictionary.
-
-    before : what was cut before
-    """
-    models, ended, budget = [], [], before.until(options.deadline)
-    with single_threaded_blas(), task.rows:
-        fits, go_to = fits_in_time(task, dictionary, options), partial(_go_to, options)
-        for model in models_along(sizes, fits, go_to, task, budget, names="numbers of terms"):
-            models.append(model)
-            ended.append(any(fit.progress.ended_by_callback for fit in fits))
-
-    for model, is_ended in zip(models, ended, strict=True):
-        if not (model.info.converged or is_ended):
-            _warn_of_unrest(model.info, options)
-    return models
+    return fit_in_rounds(task, options, fit)
 
 
 def sizes_within(
@@ -493,58 +461,13 @@ def model_of_best_size(
 ) -> SparseModel:
     """Return the model whose number of terms and penalty, where they are not given, are chosen on
     folds; each real target has its own."""
-    budget, groups = Budget(deadline=options.deadline), options.rows.groups
-    with limits_time(options.deadline):
-        task, dictionary = read_call(X, y, options, budget)
-        if s is not None:
-            s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
-        choice = choice.with_splits(X, y, groups)
-    fit = partial(fit_best_size, dictionary=dictionary, choice=choice, s=s, before=budget)
-    return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
-
-
-def fit_best_size(
-    task: Task,
-    options: HarfeOptions,
-    dictionary: FeatureSet,
-    choice: FoldOptions,
-    s: int | None,
-    before: Budget,
-) -> list[SparseModel]:
-    """Return the one model of `model_of_best_size`, for a task and its dictionary.
-
-    before : what was cut before
-    """
-    budget = before.until(options.deadline)
-    with limits_time(options.deadline):
-        folds = folds_to_choose_on(task, options, choice)
-    path = HarfePath(dictionary, options, s, task)
-    targets = list(zip(task.of_each_output(), folds.task.of_each_output(), strict=True))
-    fits, goals, chosen = [], {}, []
-    with single_threaded_blas(), task.rows, folds.task.rows:
-        with part(CHOOSING):
-            for k, (_, sample) in parts(list(enumerate(targets))):
-                own = budget.part(CHOOSING / (len(targets) - k))
-                chosen.append(chosen_on_folds(path, replace(folds, task=sample), own))
-        values = [best.value if best.is_gain or s is not None else None for best in chosen]
-        for (target, _), value in zip(targets, values, strict=True):
-            size, alpha = value or (s or 0, path.alpha)
-            own = replace(options, alpha=alpha)
-            begun = fits_in_time(target, dictionary, own)
-            fits += begun
-            goals |= dict.fromkeys(begun, (own, size))
-
-        def go_to(fit, _, budget):
-            own, size = goals[fit]
-            fit.at_rest = size == 0  # the constant
-            return fit.at_rest or _go_to(own, fit, size, budget)
-
-        (model,) = models_along([None], fits, go_to, task, budget)
-    how = info_of_choice(chosen, values, ("n_nonzero_coefs", "alpha"))
-    model = replace(model, info=replace(model.info, **how))
-    if not (model.info.converged or any(fit.progress.ended_by_callback for fit in fits)):
-        _warn_of_unrest(model.info, options)
-    return [model]
+    task, dictionary = read_call(X, y, options)
+    if s is not None:
+        s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
+    choice = choice.with_splits(X, y, options.rows.groups)
+    return fit_as_chosen(
+        task, options, choice, lambda task, _, options: HarfePath(dictionary, options, s, task)
+    )
 
 
 class HarfePath(SizePath):
@@ -567,13 +490,32 @@ class HarfePath(SizePath):
             if isinstance(fit, L0Fit):  # sweeps over classes at the end are not worth their time
                 fit.go_to_best()
 
+    def fit(
+        self, task: Task, options: HarfeOptions, values: Sequence[tuple[int, float] | None]
+    ) -> SparseModel:
+        """Return the model with the numbers of terms and the penalties that were chosen."""
+        goals = {}
+        for target, value in zip(task.of_each_output(), values, strict=True):
+            size, alpha = self.goal(value)
+            own = replace(options, alpha=alpha)
+            goals |= dict.fromkeys(fits_in_time(target, self._features, own), (own, size))
 
-def _warn_of_unrest(info, options):
-    """Warn of a fit that ended before its support came to rest."""
+        def go_to(fit, _):
+            own, size = goals[fit]
+            fit.at_rest = size == 0  # the constant
+            if size:
+                _go_to(own, fit, size)
+
+        own = task, options.budget, partial(_unrest, options)
+        return models_along([None], list(goals), go_to, *own)[0]
+
+
+def _unrest(options, info):
+    """Return the words of a warning of a fit that ended before its support came to rest."""
     by, more = f" after max_iter={options.max_iter} iterations", "max_iter"
     if "fits" in info.cut:
         by, more = f" by time_limit after {info.n_iter} iterations", "time_limit"
-    warn_unconverged(
+    return (
         f"{info.n_nonzero} terms: stopped{by}, before the support came to rest"
         f"{gap_in_words(info)}, above tol={options.tol:.3g}; raise {more} or tol"
     )
@@ -590,26 +532,20 @@ def fits_in_time(task: Task, dictionary: FeatureSet, options: HarfeOptions) -> S
 
         return [MultinomialL0Fit(task, dictionary, options)]
 
-    with ends_at(options.deadline):
-        check_not_ended()
-        return begin(dictionary)
-    return begin(dictionary.take(np.zeros(0, np.intp)))
+    return begun_in_time(begin, dictionary, options.budget)
 
 
-def _go_to(options, fit, s, budget):
-    """Let a fit go to its best s terms; return whether it has come to its own end."""
+def _go_to(options, fit, s):
+    """Let a fit go to its best s terms, or where it ends before to the best so far."""
     fit.restart()
-    is_done = False
-    with ends_at(budget.deadline):
-        check_not_ended()
+    try:
         if options.start == "greedy":
             grow(fit, s)
         algorithm_1(fit, s, options.max_iter)
-        is_done = True
-    with ends_at(budget.deadline):
+    except Ended:
         fit.go_to_best()
-        return is_done
-    return False
+        raise
+    fit.go_to_best()
 
 
 def draw_dictionary(task: Task, options: HarfeOptions) -> FeatureSet:

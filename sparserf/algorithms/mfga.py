@@ -42,27 +42,19 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from .._base.checks import check_flag, check_integer, check_real, check_vector, checked
-from .._base.deadline import limits_time
-from .._base.progress import check_not_ended, ends_at, part, parts, shows_progress
+from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from .._core.search import top_k
 from ..features import FeatureSet, Linear, Taylor, check_any_sign, draw_all, sines_of_few
 from ..model import warn_unconverged
-from ..solvers.budget import Budget
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .arguments import FitOptions
 from .auto_features import read_task_and_features
-from .chosen_on_folds import (
-    CHOOSING,
-    FoldOptions,
-    SizePath,
-    chosen_on_folds,
-    folds_to_choose_on,
-    info_of_choice,
-)
-from .rounds import ROUNDS_OF_CHOICE, fit_in_rounds
+from .chosen_on_folds import FoldOptions, SizePath, fit_as_chosen
+from .path import begun_in_time
+from .rounds import fit_in_rounds
 from .task import Task, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
@@ -120,7 +112,6 @@ def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) 
     going = fits
     for _ in parts(range(-(-n_nonzero_coefs // n_select))):  # for t in [M]
         for fit in going:
-            check_not_ended()
             # J = argmax_j |grad R(theta)_j|;  I = I + {J}
             fit.enter(min(n_select, n_nonzero_coefs - len(fit)))
             # theta = argmin R over supp(theta) in I
@@ -378,12 +369,10 @@ def mfga_path(
     return models_of_rounds(X, y, MfgaOptions.of_call(locals()), every_round=True)
 
 
-def read_call(
-    X: MatrixLike, y: ArrayLike, options: MfgaOptions, budget: Budget
-) -> tuple[Task, FeatureSet]:
+def read_call(X: MatrixLike, y: ArrayLike, options: MfgaOptions) -> tuple[Task, FeatureSet]:
     """Return the task of a call, and all candidates."""
     has_ranks = options.features is None
-    task, found = read_task_and_features(X, y, options, budget, "together", has_ranks)
+    task, found = read_task_and_features(X, y, options, "together", has_ranks)
     _check_outputs(task, options)
     if options.is_auto and not len(task.features):  # there was no time to find any
         return task, task.features
@@ -411,21 +400,13 @@ def models_of_rounds(
     # The default number of terms of a path.
     n_terms = 30
 
-    budget = Budget(deadline=options.deadline)
-    with limits_time(options.deadline):
-        task, candidates = read_call(X, y, options, budget)
+    task, candidates = read_call(X, y, options)
     if options.n_nonzero_coefs is None:
         n_nonzero_coefs = min(n_terms, len(candidates))
     else:
         n_nonzero_coefs = most_terms(options.n_nonzero_coefs, candidates, options)
-    fit = partial(
-        fitted,
-        candidates=candidates,
-        n_nonzero_coefs=n_nonzero_coefs,
-        before=budget,
-        every_round=every_round,
-    )
-    return fit_in_rounds(task, options, fit)
+    own = candidates, n_nonzero_coefs, every_round
+    return fit_in_rounds(task, options, lambda task, options: fitted(task, options, *own))
 
 
 def fitted(
@@ -433,27 +414,24 @@ def fitted(
     options: MfgaOptions,
     candidates: FeatureSet,
     n_nonzero_coefs: int,
-    before: Budget,
     every_round: bool = False,
 ) -> list[SparseModel]:
     """Return the model after each round of Algorithm 1, or after the last round alone, for a task
-    and its candidates.
-
-    before : what was cut before
-    """
-    budget = before.until(options.deadline)
-    models, n_done, n_rounds = [], 0, -(-n_nonzero_coefs // options.n_select)
+    and its candidates."""
+    budget, models, n_done = options.budget, [], 0
     with single_threaded_blas(), task.rows:
         fits = fits_in_time(task, candidates, n_nonzero_coefs, options)
+
+        def go():
+            nonlocal n_done
+            for _ in algorithm_1(fits, n_nonzero_coefs, options.n_select):
+                n_done += 1
+                if every_round:
+                    models.append(model_in_time(fits, task, budget))
+
         with partial_fits_on_error(fits, task):
-            with ends_at(options.deadline):
-                for _ in algorithm_1(fits, n_nonzero_coefs, options.n_select):
-                    n_done += 1
-                    if every_round:
-                        models.append(model_in_time(fits, task, budget))
-                n_rounds = n_done  # they came to their own end
-            if n_done < n_rounds:
-                budget.note_cut("rounds", n_rounds - n_done)
+            if not budget.lets(go):
+                budget.note_cut("rounds", -(-n_nonzero_coefs // options.n_select) - n_done)
             if budget.is_late or not models:
                 models[max(n_done - 1, 0) :] = [model_in_time(fits, task, budget)]
     for model in models:
@@ -466,38 +444,13 @@ def model_of_best_size(
 ) -> SparseModel:
     """Return the model whose number of terms and penalty, where they are not given, are chosen on
     folds."""
-    budget, s = Budget(deadline=options.deadline), options.n_nonzero_coefs
-    with limits_time(options.deadline):
-        task, candidates = read_call(X, y, options, budget)
-        s = None if s is None else most_terms(s, candidates, options)
-        choice = choice.with_splits(X, y, options.rows.groups)
-    fit = partial(fit_best_size, candidates=candidates, choice=choice, s=s, before=budget)
-    return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
-
-
-def fit_best_size(
-    task: Task,
-    options: MfgaOptions,
-    candidates: FeatureSet,
-    choice: FoldOptions,
-    s: int | None,
-    before: Budget,
-) -> list[SparseModel]:
-    """Return the one model of `model_of_best_size`, for a task and its candidates.
-
-    before : what was cut before
-    """
-    budget = before.until(options.deadline)
-    with limits_time(options.deadline):
-        folds = folds_to_choose_on(task, options, choice)
-    path = MfgaPath(candidates, options, s, task)
-    with single_threaded_blas(), folds.task.rows, part(CHOOSING):
-        best = chosen_on_folds(path, folds, budget.part(CHOOSING))
-    value = best.value if best.is_gain or s is not None else None
-    size, alpha = value or (s or 0, path.alpha)
-    model = fitted(task, replace(options, alpha=alpha), candidates, size, budget)[-1]
-    how = info_of_choice([best], [value], ("n_nonzero_coefs", "alpha"))
-    return [replace(model, info=replace(model.info, **how))]
+    task, candidates = read_call(X, y, options)
+    s = options.n_nonzero_coefs
+    s = None if s is None else most_terms(s, candidates, options)
+    choice = choice.with_splits(X, y, options.rows.groups)
+    return fit_as_chosen(
+        task, options, choice, lambda task, _, options: MfgaPath(candidates, options, s, task)
+    )
 
 
 class MfgaPath(SizePath):
@@ -518,6 +471,13 @@ class MfgaPath(SizePath):
         n_new = place - min(len(fit) for fit in fits)
         for _ in algorithm_1(fits, place, max(1, -(-n_new // ROUNDS))):
             pass
+
+    def fit(
+        self, task: Task, options: MfgaOptions, values: Sequence[tuple[int, float] | None]
+    ) -> SparseModel:
+        """Return the model with the number of terms and the penalty that were chosen."""
+        size, alpha = self.goal(values[0])
+        return fitted(task, replace(options, alpha=alpha), self._features, size)[-1]
 
 
 def _check_outputs(task, options):
@@ -643,10 +603,11 @@ def fits_in_time(
     task: Task, candidates: FeatureSet, n_nonzero_coefs: int, options: MfgaOptions
 ) -> list[GreedyFit]:
     """Return the `greedy_fits`; over no candidates where there is no time for a pass over all."""
-    with ends_at(options.deadline):
-        check_not_ended()
-        return greedy_fits(task, candidates, n_nonzero_coefs, options)
-    return greedy_fits(task, candidates.take(np.zeros(0, np.intp)), 0, options)
+
+    def begin(candidates):
+        return greedy_fits(task, candidates, min(n_nonzero_coefs, len(candidates)), options)
+
+    return begun_in_time(begin, candidates, options.budget)
 
 
 class GreedySolver(Protocol):

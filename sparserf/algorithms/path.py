@@ -9,48 +9,67 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from .._base.progress import parts
+import numpy as np
+
+from .._base.progress import check_not_ended, ends_at, parts
+from ..model import warn_unconverged
 from .task import Fit, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    import numpy as np
-
-    from ..model import SparseModel
+    from ..features import FeatureSet
+    from ..model import FitInfo, SparseModel
     from ..solvers.budget import Budget
     from .task import Task
 
 F, V = TypeVar("F", bound=Fit), TypeVar("V")
 
 
+def begun_in_time(
+    begin: Callable[[FeatureSet], Sequence[F]], features: FeatureSet, budget: Budget
+) -> Sequence[F]:
+    """Return the fits that begin over all features; over none where there is no time for a pass
+    over them."""
+    with ends_at(budget.deadline):
+        check_not_ended()
+        return begin(features)
+    return begin(features.take(np.zeros(0, np.intp)))
+
+
 def models_along(
     values: Sequence[V],
     fits: Sequence[F],
-    go_to: Callable[[F, V, Budget], bool],
+    go_to: Callable[[F, V], None],
     task: Task,
     budget: Budget,
+    complaint: Callable[[FitInfo], str],
     *,
     names: str = "values",
     times: np.ndarray | None = None,
-) -> Iterator[SparseModel]:
-    """Yield the model of all fits at each value; none more once the time is over.
+) -> list[SparseModel]:
+    """Return the model of all fits at each value; of none more once the time is over.
 
-    go_to : lets a fit go to a value within a `Budget`, its share of the time; returns whether it
-        has come to its own end there
+    go_to : lets a fit go to a value, and has come to its own end there where it returns
+    complaint : the words of the warning of a model that has not converged, though the user's
+        callback has not ended it
     names : what the values are, in the plural: `info.cut` says how many were left out
     times : how long each takes beside the others, for the progress bar
     """
+    models, complaints = [], []
     with partial_fits_on_error(fits, task):
         for place, value in parts(list(enumerate(values)), times):
-            n_done = 0
-            for k, fit in parts(list(enumerate(fits)), is_open=True):
-                n_done += go_to(fit, value, budget.part(1 / (len(fits) - k)))
+            each = budget.parts(fits, is_open=True)
+            n_cut = sum(not own.lets(go_to, fit, value) for fit, own in each)
             n_left, is_late = len(values) - place - 1, budget.is_late
-            if n_done < len(fits):
-                budget.note_cut("fits", len(fits) - n_done)
-            if is_late and n_left:
-                budget.note_cut(names, n_left)
-            yield model_in_time(fits, task, budget)
+            budget.note_cut("fits", n_cut)
+            budget.note_cut(names, n_left if is_late else 0)
+            model = model_in_time(fits, task, budget)
+            models.append(model)
+            if not (model.info.converged or any(fit.progress.ended_by_callback for fit in fits)):
+                complaints.append(complaint(model.info))
             if is_late:
                 break
+    for words in complaints:
+        warn_unconverged(words)
+    return models

@@ -24,18 +24,18 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from .._base.deadline import share_of_time, time_left
-from .._base.progress import is_ended_by_callback, part
+from .._base.progress import is_ended_by_callback, part, parts
 from .._base.warnings import held_back, warn
 from ..losses import LOSSES, check_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .._base.warnings import Warned
     from ..losses import Loss
@@ -91,7 +91,7 @@ def fit_in_rounds(
         own = replace(
             options,
             rng=deepcopy(options.rng),
-            deadline=share_of_time(options.deadline, share),
+            budget=options.budget.for_round(share),
             fit_intercept=True,
         )
         is_quick = k == 0 and first is not None
@@ -100,7 +100,7 @@ def fit_in_rounds(
         if models and models[-1].coef.any() and not found[-1].coef.any():
             break
         models, warnings = found, warned
-        if k == most - 1 or is_ended_by_callback() or not time_left(options.deadline):
+        if k == most - 1 or is_ended_by_callback() or options.budget.is_late:
             break
         _, z = _centered(models[-1], task, options.fit_intercept)
         loss = _fitted(task, _best_multiple(task, z) if is_quick else z)
@@ -111,6 +111,35 @@ def fit_in_rounds(
     for message, category in warnings:
         warn(message, category)
     return [_with_parameters(model, task, options.fit_intercept) for model in models]
+
+
+def models_of_each(
+    task: Task,
+    options: Options,
+    fit_path: Callable[..., list[SparseModel]],
+    alphas: Sequence[float] | np.ndarray | None,
+    times: np.ndarray | None = None,
+    **how: Any,
+) -> list[SparseModel]:
+    """Return fit_path(task, options, alphas=alphas), a model of each penalty. Where the loss has
+    free parameters each penalty has rounds of its own, and those for which there is no time are
+    left out.
+
+    times : how long each takes beside the others, for the progress bar
+    how : arguments of `fit_in_rounds`
+    """
+    if not is_in_rounds(task, options):
+        return fit_path(task, options, alphas=alphas)
+    models: list[SparseModel] = []
+    for alpha in parts(alphas, times):
+        models += fit_in_rounds(task, options, partial(fit_path, alphas=[alpha]), **how)
+        n_left = len(alphas) - len(models)
+        if n_left and options.budget.is_late:
+            info = models[-1].info
+            cut = {**info.cut, "penalties": n_left}
+            models[-1] = replace(models[-1], info=replace(info, cut=cut))
+            break
+    return models
 
 
 def _with_parameters(model, task, has_intercept):

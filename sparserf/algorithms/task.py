@@ -498,8 +498,9 @@ class Task:
         )
 
     def of_each_output(self) -> list[Task]:
-        """Return a task for each real target; for classes or outputs of one y the task itself."""
-        if self.loss.is_classifier or self.loss.n_outputs > 1:
+        """Return a task for each real target; of one, for classes or outputs of one y the task
+        itself."""
+        if len(self.targets) == 1 or self.loss.is_classifier or self.loss.n_outputs > 1:
             return [self]
         pairs = zip(self.targets, self.centers, strict=True)
         return [replace(self, targets=[y], centers=[center]) for y, center in pairs]

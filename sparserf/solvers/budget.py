@@ -1,7 +1,9 @@
 """The work that a fit may take, counted from shapes alone, so that a fit ends at the same place on
 any machine.
 
-With a `time_limit` a budget has a deadline, too, and then the place depends on the machine.
+With a `time_limit` a budget has a deadline, too, and then the place depends on the machine. The
+budget of a call knows its time and what that has cut (`FitOptions.budget`); its `parts` share the
+time, and with it the progress that is shown.
 
 One unit is a multiplication of a matrix product. A slower operation counts as the number of
 multiplications that take as long.
@@ -10,15 +12,15 @@ multiplications that take as long.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._base import deadline as _deadline
-from .._base.progress import check_not_ended, ends_at
+from .._base.progress import check_not_ended, ends_at, is_time_over, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from .._base.types import T
     from ..rows import Rows
@@ -73,12 +75,18 @@ class Budget:
         """Return a budget that has this share of the time that is left, as a part of this one."""
         return Budget(np.inf, _deadline.share_of_time(self.deadline, share), self)
 
-    def until(self, deadline: float) -> Budget:
-        """Return a budget with this deadline and without a bound, in which the cuts of this one
-        are noted."""
-        later = Budget(deadline=deadline)
-        later.cuts.update(self.cuts)
-        return later
+    def parts(self, items: Sequence[T], is_open: bool = False) -> Iterator[tuple[T, Budget]]:
+        """Yield items, each with the budget of its part of the time, and of the current work as in
+        `progress.parts`; the parts are equal."""
+        for k, item in parts(list(enumerate(items)), is_open=is_open):
+            yield item, self.part(1 / (len(items) - k))
+
+    def for_round(self, share: float) -> Budget:
+        """Return a budget that has this share of the time that is left, and begins with the cuts of
+        this one, to which it adds none."""
+        own = self.part(share)
+        own._within, own.cuts = None, self.cuts.copy()
+        return own
 
     def add(self, multiplications: float) -> None:
         """Add this number of multiplications."""
@@ -87,9 +95,16 @@ class Budget:
     def note_cut(self, what: str, n: int = 1) -> None:
         """Note what ended early for want of time, by its name in the plural; here and in the budget
         of which this is a part."""
-        self.cuts[what] += n
+        self.cuts += Counter({what: n})  # which has no zeros
         if self._within is not None:
             self._within.note_cut(what, n)
+
+    def lets(self, do: Callable[..., object], *arguments: Any) -> bool:
+        """Do this until the time is over; return whether it is done."""
+        with ends_at(self.deadline):
+            do(*arguments)
+            return True
+        return False
 
     def done_in_time(self, what: str, do: Callable[[], T], otherwise: T) -> T:
         """Return do(); or `otherwise` where the time is over before that is done, which is noted by
@@ -119,8 +134,8 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no work or time is left."""
-        return self._spent >= self._most or self.is_late
+        """Whether no work is left, or the time of the present block of `ends_at` is over."""
+        return self._spent >= self._most or is_time_over()
 
 
 def work_of_pass(rows: Rows, n_features: int) -> int:

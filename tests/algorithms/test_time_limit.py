@@ -12,7 +12,7 @@ import pytest
 
 import sparserf as srf
 from sparserf._base import deadline
-from sparserf._base.progress import FitCallback, check_not_ended, ends_at
+from sparserf._base.progress import FitCallback, check_not_ended, ends_at, parts
 from sparserf.algorithms.default.members import Linear
 from sparserf.solvers.budget import Budget
 
@@ -313,7 +313,7 @@ def test_parts_share_the_time_and_tell_the_whole_what_was_cut(set_clock):
     assert part.deadline == 5.0 and part.part(1.0).deadline == 5.0
     inner = part.part(0.5)
     time[0] = 2.6
-    assert inner.is_late and inner.is_spent and not part.is_late
+    assert inner.is_late and not part.is_late
     inner.note_cut("paths", 2)
     assert inner.done_in_time("fits", lambda: 1, 2) == 2 and part.done_in_time("fits", int, 2) == 0
     part.note_finished()
@@ -335,11 +335,29 @@ def test_a_block_is_left_at_the_first_poll_after_its_deadline(set_clock):
     with ends_at(deadline.NEVER):
         check_not_ended()
         done.append("whole")
-    fit_callback = FitCallback(None, deadline=1.0)
-    with fit_callback.asked_within(lambda: None):
-        check_not_ended()
-        done.append("late")
-    assert done[2:] == ["whole"] and not fit_callback.ended_by_callback
+    fit_callback = FitCallback(None)
+    with ends_at(1.0):
+        with fit_callback.asked_within(lambda: None):
+            assert Budget().is_spent
+            check_not_ended()
+            done.append("late")
+        done.append("left")
+        for _ in parts("ab"):
+            done.append("late")
+    assert done[2:] == ["whole", "left"] and not fit_callback.ended_by_callback
+    assert not Budget().is_spent
+
+
+def test_a_round_begins_with_the_cuts_before_it_and_adds_none_to_them(set_clock):
+    set_clock(lambda: 0.0)
+    whole = Budget(deadline=10.0)
+    whole.note_cut("fits")
+    own = whole.for_round(0.3)
+    own.note_cut("rounds", 2)
+    assert own.deadline == 3.0 and own.cuts == {"fits": 1, "rounds": 2}
+    assert whole.cuts == {"fits": 1}
+    assert own.lets(lambda k: whole.note_cut("fits", k), 0) and whole.cuts == {"fits": 1}
+    assert [(item, part.deadline) for item, part in own.parts("ab")] == [("a", 1.5), ("b", 3.0)]
 
 
 def test_fewer_are_looked_at_where_time_is_short(set_clock):

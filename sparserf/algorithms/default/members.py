@@ -143,7 +143,7 @@ class L1Member(Member):
         """Return the model of the terms of a fold, fitted to all rows of the task."""
         again = L1Path(task, dictionary, self.options)
         alpha = RELAX * of_fold.alpha * np.sqrt(of_fold.share)
-        with ends_at(self.options.deadline):
+        with ends_at(self.options.budget.deadline):
             again.fit_again(of_fold.state, alpha, REFIT_TOL, REFIT_ROUNDS)
         return model_of([again], task, certified=False)
 

@@ -24,7 +24,6 @@ from ..._base.progress import part
 from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import between_rows
-from ...solvers.budget import Budget
 from ..chosen_on_folds import by_the_loss_on_folds
 from ..folds import folds_of, sample_of, strata_of
 from ..held_out_loss import HeldOutLoss
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ...model import FitInfo, SparseModel
+    from ...solvers.budget import Budget
     from ..folds import Folds
     from ..sparse_rf.options import ChoiceOptions, SparseRFOptions
     from ..task import Task
@@ -84,19 +84,17 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     """
     loss = task.loss
     task, units = with_equal_outputs(replace(task, is_single=options.is_auto))
-    budget = Budget(deadline=options.deadline)
+    budget = options.budget
     workers = Workers(check_workers(options.rows.workers))
-    parts, chosen = task.of_each_output(), []
+    tasks, chosen = task.of_each_output(), []
     with single_threaded_blas(), task.rows, workers:
-        most_rows = most_search_rows(choice.effort, budget.part(1 / len(parts)).deadline)
+        most_rows = most_search_rows(choice.effort, budget.part(1 / len(tasks)).deadline)
         most_many = round(MOST_RULE_ROWS / MOST_SEARCH_ROWS * most_rows)
         own = choice.validation, most_rows, options.rng, most_many, choice.effort
         folds = folds_of(task, strata_of(task), *own)
-        for k, (one, of_one) in enumerate(zip(parts, folds_of_each(folds), strict=True)):
-            own = budget.part(1 / (len(parts) - k))
-            same = replace(options, rng=deepcopy(options.rng), deadline=own.deadline)
-            with part(1 / (len(parts) - k)):
-                chosen.append(choose_for_target(one, of_one, same, choice, own, workers))
+        for target, own in budget.parts(list(zip(tasks, folds_of_each(folds), strict=True))):
+            same = replace(options, rng=deepcopy(options.rng), budget=own)
+            chosen.append(choose_for_target(*target, same, choice, workers))
         model = chosen[0].model
         if len(chosen) > 1:
             model = join_targets(chosen, task.encoder, options.is_auto)
@@ -125,13 +123,13 @@ def choose_for_target(
     folds: Folds,
     options: SparseRFOptions,
     choice: ChoiceOptions,
-    budget: Budget,
     workers: Workers,
 ) -> TargetModel:
     """Return the model that is chosen for one target, or for all classes, without its ranges.
 
     folds : the folds of the rows that are searched
     """
+    budget = options.budget
     with task.rows:
         with part(SHOWN_AS_SEARCH):
             stack = search(folds, options, choice, budget.part(SEARCHING), workers)
@@ -145,7 +143,7 @@ def choose_for_target(
             if len(some.weight) > max(PRUNED_ON, len(sample.weight)):
                 some, _ = sample_of(some, strata_of(some), PRUNED_ON, options.rng)
             many, max_terms = most_rules(n_seen), choice.max_terms
-            model = small_model(model, stack, some, options, max_terms, many, budget)
+            model = small_model(model, stack, some, options, max_terms, many)
         with partial_model_on_error(lambda: model):
             n, n_last = len(sample.weight), n_rows_at_last(task, choice.effort, len(model.support))
             if n < n_last:
@@ -265,7 +263,6 @@ def small_model(
     options: SparseRFOptions,
     max_terms: int | None,
     many: int,
-    budget: Budget,
 ) -> SparseModel:
     """Return the model without the terms that do not pay for themselves, with the intercept that is
     best for all rows.
@@ -276,7 +273,7 @@ def small_model(
     worth = PRUNED * stack.worth
     unit = stack.loss.task.unit(stack.loss.task.targets[0]) / task.unit(task.targets[0])
     worth = in_units(worth, unit, task.loss.degree)
-    has_intercept = options.fit_intercept
+    budget, has_intercept = options.budget, options.fit_intercept
     drop = partial(drop_terms, model, task, worth, most, looked_at, has_intercept)
     small = budget.part(OF_PRUNING).done_in_time("prunings", drop, None)
     if small is None:

@@ -48,7 +48,7 @@ import numpy as np
 
 from ..._base.progress import check_not_ended, parts
 from ..._core.search import top_k
-from ...model import gap_in_words, warn_unconverged
+from ...model import gap_in_words
 from ...solvers.budget import Budget, work_of_pass
 from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, prox_newton
 from .draws import source_of
@@ -169,10 +169,6 @@ class BaseL1Fit(ABC):
         return self._n_idle >= IDLE_ROUNDS
 
     @abstractmethod
-    def end_by(self, deadline: float) -> None:
-        """Let the fit end at the deadline, too."""
-
-    @abstractmethod
     def adopt(self, state: Any) -> None:
         """Start from the terms and coefficients of a model, in units of y: a `State`, or one of
         each class."""
@@ -247,11 +243,6 @@ class BaseL1Fit(ABC):
     @abstractmethod
     def stop(self) -> None:
         """End the fit: no more moves are made."""
-
-    @property
-    def ended_by_callback(self) -> bool:
-        """Whether the callback has ended the fit."""
-        return self.progress.ended_by_callback
 
     @abstractmethod
     def objective(self) -> float:
@@ -390,10 +381,6 @@ class L1Fit(BaseL1Fit):
         # the rounds so far, and whether the gap is within the tolerance
         self._n_rounds, self._reached = 0, True
         self.stopped, self.largest = False, np.inf
-
-    def end_by(self, deadline: float) -> None:
-        """Let the fit end at the deadline, too."""
-        self.A.budget.deadline = self.progress.deadline = deadline
 
     def adopt(self, state: State) -> None:
         """Start from terms (features, index, w, b), in units of y."""
@@ -630,13 +617,11 @@ class L1Fit(BaseL1Fit):
         return self.A.index[order], self.A.features.take(order), w, b
 
 
-def warn_if_unconverged(info: FitInfo, tol: float) -> None:
-    """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
-    if info.converged:
-        return
+def unrest(tol: float, info: FitInfo) -> str:
+    """Return the words of a warning of a fit that ended above its tolerance."""
     is_cut = "fits" in info.cut
     by, more = (" by time_limit", "time_limit") if is_cut else ("", "max_iter")
-    warn_unconverged(
+    return (
         f"alpha={info.alpha:.3g}: stopped{by} after {info.n_iter} iterations{gap_in_words(info)}, "
         f"above tol={tol:.2g}; raise {more} (or tol, or alpha)"
     )

@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.checks import check_alphas, check_integer, check_real
-from ..._base.deadline import limits_time, time_left
-from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
+from ..._base.progress import check_not_ended, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
-from ...solvers.budget import Budget
 from ..dependent_rows import warn_of_dependent_rows
 from ..path import models_along
-from ..rounds import ROUNDS_OF_CHOICE, fit_in_rounds, is_in_rounds
+from ..rounds import ROUNDS_OF_CHOICE, fit_in_rounds, is_in_rounds, models_of_each
 from ..task import Task, partial_fits_on_error
-from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
+from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, unrest
 from .multinomial import MultinomialL1Fit
 from .options import ChoiceOptions, SparseRFOptions
 from .start import begin_at, check_start_of_task, first_target, with_indices_of
@@ -278,23 +276,22 @@ def sparse_rf(
     choice, options = ChoiceOptions.of_call(call), SparseRFOptions.of_call(call)
     if alpha is not None:
         alpha = check_real("alpha", alpha, 0, strict=True)
-    with limits_time(options.deadline):
-        task = read_task(X, y, options, is_searched=alpha is None and options.is_auto)
-        if alpha is not None:
-            return _fit_each(task, options, [alpha])[0]
-        if groups is None and start is None and choice.holds_out_as_by_default:
-            warn_of_dependent_rows(task)
-        from ..default.search import choose_model  # which no other function needs
+    task = read_task(X, y, options, is_searched=alpha is None and options.is_auto)
+    if alpha is not None:
+        return _fit_each(task, options, [alpha])[0]
+    if groups is None and start is None and choice.holds_out_as_by_default:
+        warn_of_dependent_rows(task)
+    from ..default.search import choose_model  # which no other function needs
 
-        choice = choice.with_splits(X, y, groups)
-        quick = replace(choice, effort=QUICK * choice.effort)
-        model = fit_in_rounds(
-            task,
-            options,
-            lambda *own: [choose_model(*own, choice)],
-            first=lambda *own: [choose_model(*own, quick)],
-            most=ROUNDS_OF_CHOICE,
-        )[0]
+    choice = choice.with_splits(X, y, groups)
+    quick = replace(choice, effort=QUICK * choice.effort)
+    model = fit_in_rounds(
+        task,
+        options,
+        lambda *own: [choose_model(*own, choice)],
+        first=lambda *own: [choose_model(*own, quick)],
+        most=ROUNDS_OF_CHOICE,
+    )[0]
     return model if start is None else with_indices_of(start, model)
 
 
@@ -390,8 +387,7 @@ def sparse_rf_path(
     if alpha_min_ratio > 1:
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
     alphas = None if alphas is None else check_alphas(alphas)
-    with limits_time(options.deadline):
-        return _fit_each(read_task(X, y, options), options, alphas, n_alphas, alpha_min_ratio)
+    return _fit_each(read_task(X, y, options), options, alphas, n_alphas, alpha_min_ratio)
 
 
 def read_task(
@@ -428,44 +424,29 @@ def _fit_path(
 ) -> list[SparseModel]:
     """Return the models for these penalties, each started from the one before; None: for the
     default penalties."""
-    start, budget = options.start, Budget(deadline=options.deadline)
+    start = options.start
     dictionary = _dictionary(task, options, alphas is None or len(alphas) > 1)
-    models, ended = [], []
     with single_threaded_blas(), task.rows:
-        fits = _fits_of(task, dictionary, options, first_target(start, task))
+        fits = _fits_of(task, dictionary, options)
         if alphas is None:
             alphas = _default_penalties(fits, n_alphas, alpha_min_ratio)
-
         if start is not None:
             with partial_fits_on_error(fits, task):
                 begin_at(start, fits, task, dictionary)
         go_to = partial(_go_to, exact_descent if options.exact else algorithm_1)
-        times = 1 / np.cbrt(alphas)
-        for model in models_along(
-            alphas, fits, go_to, task, budget, names="penalties", times=times
-        ):
-            models.append(model)
-            ended.append(any(fit.ended_by_callback for fit in fits))
-
-    for model, is_ended in zip(models, ended, strict=True):
-        if not is_ended:
-            warn_if_unconverged(model.info, options.tol)
-    return models
+        own, times = (task, options.budget, partial(unrest, options.tol)), _times(alphas)
+        return models_along(alphas, fits, go_to, *own, names="penalties", times=times)
 
 
-def _go_to(descend, fit, alpha, budget):
-    """Let a fit go to a penalty; return whether it has come to its own end."""
-    is_done = False
+def _go_to(descend, fit, alpha):
+    """Let a fit go to a penalty."""
     fit.restart(alpha)
-    fit.end_by(budget.deadline)
-    with ends_at(budget.deadline):
+    check_not_ended()
+    fit.begin_in_single()
+    descend(fit)
+    if fit.stopped:
         check_not_ended()
-        fit.begin_in_single()
-        descend(fit)
-        is_done = not (fit.stopped and budget.is_late)
-    if not budget.is_late:
-        fit.end_in_double()
-    return is_done
+    fit.end_in_double()
 
 
 def _fit_each(
@@ -475,25 +456,21 @@ def _fit_each(
     n_alphas: int = 1,
     alpha_min_ratio: float = 1.0,
 ) -> list[SparseModel]:
-    """Return the models of `_fit_path`. Where the loss has free parameters each penalty has rounds
-    of its own, and those for which there is no time are left out."""
-    if not is_in_rounds(task, options):
-        return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
-    if alphas is None:
-        own, start = replace(options, rng=deepcopy(options.rng)), options.start
+    """Return the models of `_fit_path`, of a loss with free parameters from rounds of each
+    penalty."""
+    shape = n_alphas, alpha_min_ratio
+    if alphas is None and is_in_rounds(task, options):
+        own = replace(options, rng=deepcopy(options.rng))
         with single_threaded_blas(), task.rows:
-            fits = _fits_of(task, _dictionary(task, own, True), own, first_target(start, task))
-            alphas = _default_penalties(fits, n_alphas, alpha_min_ratio)
-    models: list[SparseModel] = []
-    for alpha in parts(alphas, 1 / np.cbrt(alphas)):
-        fit = partial(_fit_path, alphas=[alpha])
-        models += fit_in_rounds(task, options, fit, enough=options.tol)
-        n_left = len(alphas) - len(models)
-        if n_left and not time_left(options.deadline):
-            info = models[-1].info
-            info = replace(info, cut={**info.cut, "penalties": n_left})
-            return [*models[:-1], replace(models[-1], info=info)]
-    return models
+            fits = _fits_of(task, _dictionary(task, own, True), own)
+            alphas = _default_penalties(fits, *shape)
+    fit = partial(_fit_path, n_alphas=n_alphas, alpha_min_ratio=alpha_min_ratio)
+    return models_of_each(task, options, fit, alphas, _times(alphas), enough=options.tol)
+
+
+def _times(alphas):
+    """Return how long each penalty takes beside the others, for the progress bar."""
+    return None if alphas is None else 1 / np.cbrt(alphas)
 
 
 def _dictionary(task, options, is_one_of_many):
@@ -514,11 +491,9 @@ def _default_penalties(fits, n_alphas, alpha_min_ratio):
     )
 
 
-def _fits_of(task, dictionary, options, first):
-    """Return the fit of each target, or with the multinomial loss the one fit of all classes.
-
-    first : the number of the first target, from which the random streams of the draws follow
-    """
+def _fits_of(task, dictionary, options):
+    """Return the fit of each target, or with the multinomial loss the one fit of all classes."""
+    first = first_target(options.start, task)
     if task.is_joint:
         return [MultinomialL1Fit(task, dictionary, options, target=first)]
     targets = enumerate(task.targets, first)

@@ -123,11 +123,6 @@ class MultinomialL1Fit(JointFit[OneClassL1Fit], BaseL1Fit):
             fit.restart(alpha)
             fit.tol = self.tol / len(self.fits)
 
-    def end_by(self, deadline: float) -> None:
-        """Let the fit end at the deadline, too, in all classes."""
-        for fit in self.fits:
-            fit.end_by(deadline)
-
     def adopt(self, state: Sequence[State]) -> None:
         """Start from the terms and coefficients of each class."""
         for fit, of_class in zip(self.fits, state, strict=True):
