@@ -47,11 +47,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from ..._base.progress import check_not_ended, parts
-from ..._core.search import top_k
 from ...model import gap_in_words
 from ...solvers.budget import Budget, work_of_pass
 from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, prox_newton
-from .draws import source_of
+from .draws import largest_above, source_of
 
 if TYPE_CHECKING:
     from ...features import FeatureSet
@@ -542,8 +541,7 @@ class L1Fit(BaseL1Fit):
         self._n_rounds += 1
         violation[np.isin(draws.index, A.index)] = 0.0
         n = max(rules.enter_at_least, int(rules.enter_per_term * np.count_nonzero(A.w)))
-        entering = np.empty(n, np.intp)
-        entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
+        entering = largest_above(violation, problem.alpha, n)
         draws.enter(A, entering)
         # The next violators will move the solution anyway.
         steps, share = (1, step_leaves) if len(entering) else (most_steps, 0.0)
