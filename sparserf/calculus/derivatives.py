@@ -130,7 +130,8 @@ class Derivatives:
 
 
 class RowsOfEncodings:
-    """The encodings of some rows, as derivatives of features ask for them: see `EncodedRows`."""
+    """The encodings of some rows, as derivatives of features ask for them:
+    `RowsOfEncodingsLike`."""
 
     def __init__(self, block: Block, put: Callable[[Any], Any]):
         self._block, self.put = block, put
