@@ -134,7 +134,8 @@ class ModelDerivatives:
 
 
 class RowsOfEncodings:
-    """The encodings of some rows, as derivatives of features ask for them: see `RowEncodings`."""
+    """The encodings of some rows, as derivatives of features ask for them:
+    `RowEncodings`."""
 
     def __init__(self, block: Block, put: Callable[[Any], Any]):
         self._block, self.put = block, put

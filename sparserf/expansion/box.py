@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..columns.clocks import what_of
+from ..columns.clocks import kind_of_times
 from ..columns.places import find_columns
 from ..columns.table import UNKNOWN, LevelNumbers
 from .terms import (
@@ -186,8 +186,8 @@ def _in_days(name, part, clock):
         return part
     where = f"box[{name!r}]"
     if isinstance(part, (list, tuple)) or (isinstance(part, np.ndarray) and part.ndim == 1):
-        return tuple(clock.days(where, end) if what_of(type(end)) else end for end in part)
-    return clock.days(where, part) if what_of(type(part)) else part
+        return tuple(clock.days(where, end) if kind_of_times(type(end)) else end for end in part)
+    return clock.days(where, part) if kind_of_times(type(part)) else part
 
 
 def _read_interval(name, part):

@@ -22,7 +22,7 @@ def terms_of(features: FeatureSet) -> Iterator[Term]:
     """Yield the terms of all features, block by block, including features that depend on no
     column."""
     column = columns_of_encodings(features)
-    for block, positions in features.by_block(features.to_blocks(np.arange(len(features)))):
+    for block, positions in features.blocks_and_places():
         for k, position in enumerate(positions.tolist()):
             yield block.term(k, position, column)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._base.calls import checks_call
 from .._base.checks import as_real, check_finite, check_sample_weight, real_rows
-from ..columns.times import EventTimes, read_times
+from ..columns.times import SurvivalTimes, read_times
 from ..losses import loss_from_parameters
 from ..losses.measures import brier_scores, censoring, mean_over_times, pairs_of_rows
 
@@ -143,7 +143,7 @@ def _check_times(times):
     return times
 
 
-def _discordance(times: EventTimes, f: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _discordance(times: SurvivalTimes, f: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return losses of rows of which the weighted mean is 1 - concordance."""
     later, smaller = pairs_of_rows(times.time, times.event, f, weight)
     total = float(weight @ later)

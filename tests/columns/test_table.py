@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import sparserf as srf
 from sparserf.columns import plain
 from sparserf.columns import table as table_module
-from sparserf.columns.table import ARRAYS, Table, is_frame
+from sparserf.columns.frames import is_frame
+from sparserf.columns.table import ARRAYS, Table
 
 NAN = np.nan
 FRAMES = {
@@ -816,7 +817,8 @@ def test_no_library_of_data_frames_is_imported_without_one(tmp_path):
     scikit-learn."""
     code = """if True:
         import sys, numpy as np, scipy.sparse, sparserf
-        from sparserf.columns.table import ARRAYS, Table, is_frame
+        from sparserf.columns.frames import is_frame
+        from sparserf.columns.table import Table
         assert not any(map(is_frame, (np.eye(2), [[1]], scipy.sparse.eye_array(2), None, "x")))
         X = np.array([["b", 1.0]], object)
         assert Table.learn(X, [0])[1].read(X).tolist() == [[0.0, 1.0]]

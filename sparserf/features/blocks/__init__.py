@@ -43,7 +43,7 @@ __all__ = [
     "without_forbidden",
 ]
 
-# All kinds of features; of two with one name in files, the last reads them.
+# All kinds of features. Where two have the same name in files, the last one reads them.
 KINDS: tuple[type[FeatureBlock], ...] = (
     NeuronBlock,
     LinearBlock,

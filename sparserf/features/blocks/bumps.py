@@ -51,7 +51,8 @@ class BumpBlock(WeightedBlock):
     is_bounded = True
     is_local = True
     needs_dense_rows = True
-    dense_below = 12  # a distance takes twice the time of a product
+    # about half of DENSE_BELOW, as a distance takes twice the time of a product
+    dense_below = 12
 
     @cached_property
     def offset(self) -> np.ndarray:
@@ -78,7 +79,7 @@ class BumpBlock(WeightedBlock):
         )
 
     def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return (abs(weights), centers), of which no distance is 0 times infinity.
+        """Return (abs(weights), centers), with which no distance is 0 times infinity.
 
         Weights are finite in that dtype, and where one is 0 there, or subnormal, it and its center
         are 0.
@@ -205,8 +206,8 @@ class BumpDerivatives(Derivatives):
 
     @cached_property
     def _by_input(self):
-        """(place in `seen` or -1, input, weight, center) of each bump, for one input of each bump
-        at a time."""
+        """For each position of an input in a bump, (the place in `seen` or -1, the input, its
+        weight, its center) of all bumps."""
         block, place = self._block, places_in(self._seen, self._n_inputs)
         inputs = np.broadcast_to(block.own_inputs, block.weights.shape)
         return [

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from .stored import StoredBlock
     from .terms import GroupEntry
 
-# Numbers of X that are copied at a time where it is not contiguous, to make the inputs.
+# The number of numbers of X that are copied at a time, where X is not contiguous, to make the
+# inputs.
 COPIED_NUMBERS = 2**19
 
 
@@ -211,8 +212,8 @@ class MonomialBlock(WeightedBlock):
 
 
 def runs(inputs: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield, column by column of ascending tuples, how often the entry of each tuple has occurred
-    in it so far; 1 for 0."""
+    """Yield, for each column of ascending tuples, how often the entry of each tuple has occurred in
+    the tuple so far; 1 where the entry is 0."""
     run = np.ones(len(inputs))
     yield run
     for previous, entry in zip(inputs.T[:-1], inputs.T[1:], strict=True):
