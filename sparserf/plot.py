@@ -15,7 +15,7 @@ from .expansion.outputs import effect_on, of_output
 from .expansion.terms import column_clocks, column_levels, column_names, terms_of
 from .explain.effects import Effects
 from .explain.evaluate import column_of, read_numbers
-from .model import SparseModel
+from .model import SparseModel, check_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,7 +102,7 @@ def input_usage(
     >>> srf.plot.input_usage(model, names=["a", "b", "c"]).get_ylabel()
     'share of terms that use it'
     """
-    _check_model(model)
+    check_model(model)
     names = (
         model.feature_names_in_
         if names is None
@@ -225,7 +225,7 @@ def effects(
     >>> sorted(ax.get_xlabel() for ax in figure.axes if ax.get_xlabel())
     ['x0', 'x2']
     """
-    _check_model(model)
+    check_model(model)
     plt, d = _pyplot(), model.n_features_in
     of_one = of_output(model, output)
     shown_names = column_names(model) if names is None else check_names("names", names, d)
@@ -317,7 +317,7 @@ def rules(
     >>> ax.get_xlabel()
     'added to f'
     """
-    _check_model(model)
+    check_model(model)
     n_rules = check_integer("n_rules", n_rules, 1)
     model = of_output(model, output)
     names = (
@@ -611,14 +611,10 @@ class _Panels:
             )
             side = getattr(ax, f"{axis}axis")
             if is_category:
-                cut = (
-                    f", {len(grid)} of {len(self.levels[j])} levels"
-                    if len(grid) < len(self.levels[j])
-                    else ""
-                )
-                _name_levels(
-                    side, fill(_short(self.names[j]) + cut, LONGEST + 6), self._ticks(j, False)
-                )
+                name, n_levels = _short(self.names[j]), len(self.levels[j])
+                if len(grid) < n_levels:
+                    name += f", {len(grid)} of {n_levels} levels"
+                _name_levels(side, fill(name, LONGEST + 6), self._ticks(j, False))
             else:
                 _name_numbers(side, self.names[j], self.clocks.get(j))
         return mesh
@@ -670,9 +666,3 @@ def _is_long(ticks, steps=None):
     """
     steps = len(ticks) if steps is None else steps
     return steps * (max(map(len, ticks), default=0) + 1) > SIDE_BY_SIDE
-
-
-def _check_model(model):
-    """Check that model is a `SparseModel`."""
-    if not isinstance(model, SparseModel):
-        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")

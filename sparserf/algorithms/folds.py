@@ -56,7 +56,8 @@ class Folds:
 
     task : the task of these rows
     splits : for each fold the masks of the rows to fit and to hold out
-    many : the rows for what is fitted to many; those of the search where there are no more
+    many : the rows for what is fitted to many of them, of which those of the search are a sample,
+        or all
     are_of_rows : whether they were drawn row by row, neither by groups nor by the user; copies of a
         row count as one
     copies : where they were, the number of each row and its copies, which are together; None where

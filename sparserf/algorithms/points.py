@@ -41,7 +41,7 @@ from .._base.threads import single_threaded_blas
 from ..expansion.terms import column_names, term_gains, terms_of
 from ..losses import PROBABILISTIC
 from ..losses.classification import sigmoid
-from ..model import SparseModel
+from ..model import SparseModel, check_model
 from .task import rows_of_positive_weight
 
 if TYPE_CHECKING:
@@ -162,8 +162,7 @@ def points(
 
 def _rules_of(model):
     """Check that a model is a classifier of two classes by a few rules; return these in words."""
-    if not isinstance(model, SparseModel):
-        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
+    check_model(model)
     if model.classes is None or len(model.classes) != 2 or model.loss not in PROBABILISTIC:
         raise ValueError(
             f"model must be a classifier of two classes with probabilities, got {model!r}: fit it "

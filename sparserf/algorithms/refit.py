@@ -33,7 +33,7 @@ from .._base.threads import single_threaded_blas
 from ..expansion.fit_info import warn_unconverged
 from ..losses import LOSSES, check_loss
 from ..losses.base import Loss
-from ..model import SparseModel
+from ..model import SparseModel, check_model
 from .arguments import ColumnSetting, FitOptions, RowSetting
 from .default.fit_of_terms import FitOfTerms, minimised
 from .default.mean import with_best_intercept
@@ -288,12 +288,6 @@ def fitted_again(
     loss = fit.total(np.concatenate([each.losses for each in found]))
     is_one = np.ndim(model.intercept) == 0
     return Again(coef, float(b[0]) if is_one else b, loss, fit.total(losses_before))
-
-
-def check_model(model: SparseModel) -> None:
-    """Check that a model is one."""
-    if not isinstance(model, SparseModel):
-        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
 
 
 def _loss_of(model, loss):

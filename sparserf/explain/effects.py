@@ -119,11 +119,9 @@ class Effects:
                 shown[j] = np.flatnonzero(~np.isnan(grid))
                 continue
             codes = frequent_levels(column_of(X, j), levels[j], MOST_SHOWN).astype(np.intp)
-            shown[j] = (
-                codes
-                if j in ordered or (j,) not in values
-                else codes[np.argsort(-values[(j,)][codes], kind="stable")]
-            )
+            if j not in ordered and (j,) in values:
+                codes = codes[np.argsort(-values[(j,)][codes], kind="stable")]
+            shown[j] = codes
         for part in pairs:
             one, two = (shown[j] for j in part)
             if not is_whole:
@@ -171,9 +169,8 @@ class Effects:
         if levels is None:
             return values
         place = {level: k for k, level in enumerate(others)}
-        return values[
-            [*(place.get(level, len(others)) for level in levels), *range(len(others), len(values))]
-        ]
+        known = [place.get(level, len(others)) for level in levels]
+        return values[[*known, *range(len(others), len(values))]]
 
     def bars(self, j: int) -> list[Bar]:
         """Return the bars of a category: the levels that are shown, then other levels, unknown ones
@@ -197,15 +194,9 @@ class Effects:
         """Return the height of each bar: the mean of a function of input j over the points of the
         bar, weighted by rows."""
         share = self.shares[j]
-        return np.array(
-            [
-                np.average(
-                    curve[bar.points],
-                    weights=share[bar.points] if share[bar.points].any() else None,
-                )
-                for bar in bars
-            ]
-        )
+        weights = [share[bar.points] if share[bar.points].any() else None for bar in bars]
+        pairs = zip(bars, weights, strict=True)
+        return np.array([np.average(curve[bar.points], weights=weight) for bar, weight in pairs])
 
     def density(self, part: Part) -> np.ndarray:
         """Return how many rows are near each point of a part, as a multiple of what is there if

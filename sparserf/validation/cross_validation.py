@@ -466,11 +466,9 @@ class Run:
     @property
     def settings(self) -> list[dict[str, Any]]:
         """The parameters of each model."""
-        return (
-            [{**self.fixed, self.path.parameter: value} for value in self.values]
-            if self.path
-            else [self.fixed]
-        )
+        if self.path is None:
+            return [self.fixed]
+        return [{**self.fixed, self.path.parameter: value} for value in self.values]
 
     def up_to(self, k: int) -> Run:
         """Return the run that ends with setting k."""
@@ -486,13 +484,8 @@ class Run:
         """
         path = self.path
         if path is None:
-            return [
-                model_from(
-                    "function",
-                    data.fit(self.function, rows, seed, **self.fixed, **limit),
-                    SparseModel,
-                )
-            ]
+            model = data.fit(self.function, rows, seed, **self.fixed, **limit)
+            return [model_from("function", model, SparseModel)]
         bound = _bound_arguments(self.function)
         others = {name: value for name, value in bound.items() if name != path.parameter}
         function = partial(path.function, *getattr(self.function, "args", ()), **others)
@@ -510,6 +503,11 @@ def _bound_arguments(function):
     return function.keywords if isinstance(function, partial) else {}
 
 
+def _unbound(function):
+    """Return the function that a `functools.partial` calls, else the function."""
+    return function.func if isinstance(function, partial) else function
+
+
 def runs_of_grid(
     function: Callable[..., Any], grid: Mapping[str, Values], follows_paths: bool = True
 ) -> list[Run]:
@@ -517,17 +515,13 @@ def runs_of_grid(
 
     follows_paths : whether paths are followed, or each value has a run of its own
     """
-    path = (
-        None
-        if not follows_paths
-        else PATHS.get(function.func if isinstance(function, partial) else function)
-    )
+    path = PATHS.get(_unbound(function)) if follows_paths else None
+    values: tuple[Any, ...] = ()
     if path is not None and not _can_follow(path, function, grid):
         path = None
+    if path is not None:
+        values = tuple(sorted(set(grid[path.parameter]), reverse=path.from_largest))
     varied = [name for name in grid if path is None or name != path.parameter]
-    values = (
-        () if path is None else tuple(sorted(set(grid[path.parameter]), reverse=path.from_largest))
-    )
     return [
         Run(function, dict(zip(varied, combination, strict=True)), values, path)
         for combination in product(*(grid[n] for n in varied))
@@ -546,7 +540,7 @@ def _can_follow(path, function, grid):
     takes = inspect.signature(path.function).parameters
     if path.parameter not in grid or not names <= set(takes):
         return False
-    single = inspect.signature(function.func if isinstance(function, partial) else function)
+    single = inspect.signature(_unbound(function))
     if any(
         name in takes and takes[name].default != one.default
         for name, one in single.parameters.items()

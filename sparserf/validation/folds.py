@@ -41,7 +41,6 @@ class Dataset:
         Sample weights.
     used : ndarray of shape (n_samples,), of bools
         Which rows have a weight other than zero. The others are in no fit and in no fold.
-    groups : ndarray of shape (n_samples,) or None
     offset : ndarray of shape (n_samples,), or (n_samples, n_outputs), or None
         What is added to f in each row.
     groups : ndarray of shape (n_samples,) or None
@@ -182,11 +181,9 @@ class Dataset:
         """Return the weight of each group of these rows; if there are no groups, of each row, with
         its copies."""
         weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
-        return (
-            weight
-            if self.together is None
-            else np.bincount(np.unique(self.together[rows], return_inverse=True)[1], weight)
-        )
+        if self.together is None:
+            return weight
+        return np.bincount(np.unique(self.together[rows], return_inverse=True)[1], weight)
 
     def draw(
         self, rows: np.ndarray, n: int, rng: np.random.Generator
@@ -257,11 +254,8 @@ def _strata(y, n_folds):
         return np.zeros(len(y), np.intp)
     y = y["event"] if y.dtype.names else y
     values, stratum = np.unique(y, return_inverse=True)
-    return (
-        stratum
-        if len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb"
-        else np.zeros(len(y), np.intp)
-    )
+    has_few = len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb"
+    return stratum if has_few else np.zeros(len(y), np.intp)
 
 
 def draw_seeds(rng: np.random.Generator, n: int) -> list[int]:
