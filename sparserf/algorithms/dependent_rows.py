@@ -28,6 +28,7 @@ import numpy as np
 
 from .._base.copies import copies_of
 from .._base.deadline import time_left
+from .._base.random import evenly
 from .._base.threads import single_threaded_blas
 from .._base.warnings import GroupedRowsWarning, warn
 from ..columns.clocks import DATES
@@ -145,11 +146,6 @@ def _message(seen, table):
         "mean): y is alike within a level, and not in the next, so that rows held out at random "
         f"tell too little of the error on other levels: give groups={cells}, or validation=" + ends
     )
-
-
-def evenly(n: int, most: int) -> np.ndarray:
-    """Return at most so many of n indices, evenly spaced."""
-    return np.arange(n) if n <= most else np.arange(most) * n // most
 
 
 def looked_at(n: int) -> np.ndarray:

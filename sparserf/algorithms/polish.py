@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._base.progress import check_not_ended
+from .._base.random import evenly
 from ..columns.made_rows import with_made_rows
 from ..features import FeatureSet
 from .task import power_of_two
@@ -82,9 +83,9 @@ def rows_to_polish_on(
 
     encoder : the column encoder that encoded the rows
     """
-    index = np.arange(n := min(rows.n_rows, ROWS)) * rows.n_rows // n
+    index = evenly(n := rows.n_rows, ROWS)
     X, weight = rows.array(index), weight[index]
-    if n_made := min(ROWS - n, n):
+    if (n_made := min(ROWS - n, n)) > 0:
         X, weight = with_made_rows(X, weight, encoder, n_made, MADE)
     return rows.on_same_threads(X), weight / weight.sum()
 

@@ -42,6 +42,7 @@ import numpy as np
 from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
 from .._base.progress import check_not_ended
+from .._base.random import evenly
 from .._base.threads import single_threaded_blas
 from ..features import BoxBlock, FeatureSet, Linear, between_rows
 from ..losses import PROBABILISTIC
@@ -557,10 +558,9 @@ def _least_pivots(G, m, rounding):
 
 def _rows_looked_at(rows, weight, n):
     """Return at least n evenly spaced rows, or all of them, and their weights, of sum 1."""
-    n = min(max(n, FEWEST_ROWS), rows.n_rows)
-    index = np.arange(n) * rows.n_rows // n
+    index = evenly(rows.n_rows, max(n, FEWEST_ROWS))
     h = weight[index]
-    return rows.take(index) if n < rows.n_rows else rows, h / h.sum()
+    return rows.take(index) if len(index) < rows.n_rows else rows, h / h.sum()
 
 
 def _is_among_largest(rows, features, coef, h, n):

@@ -226,10 +226,7 @@ class Effects:
 
 
 def parts_of(
-    model: Expansion,
-    X: DenseOrCSR,
-    grids: dict[int, np.ndarray],
-    shares: dict[int, np.ndarray],
+    model: Expansion, X: DenseOrCSR, grids: dict[int, np.ndarray], shares: dict[int, np.ndarray]
 ) -> tuple[dict[Part, np.ndarray], dict[Part, np.ndarray]]:
     """Return {part: its values on its grid} and {part: its values in the rows of X} of a model all
     of whose terms are linear or of at most two inputs.

@@ -8,7 +8,9 @@ b (`Term.parts`):
   z_j(x) m), m the mean over b of the product of the other factors
 - a sum sigma(sum_j a_j + offset): v(S) is a mean over the sums of the other summands
 
-A game is played in the cheapest of three ways, of which the first two are exact:
+A game is played in the cheapest of three ways, of which the first two are exact. Each has a method
+`values`, which returns the Shapley values of the columns, (n_columns, n_rows), from their parts in
+the rows, of the same shape:
 
 - `AllSets` asks for the worth of every set, where the columns are few.
 - `Diagonal` integrates over t the product of the factors t z_j(x) + (1 - t) z_j(b), where the pairs
@@ -19,7 +21,7 @@ A game is played in the cheapest of three ways, of which the first two are exact
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,17 +44,9 @@ TOLERANCE = 1e-14
 ELLIPSES = np.array([1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0])
 
 
-class Game(Protocol):
-    """The game of a term against background rows."""
-
-    def values(self, of_x: np.ndarray) -> np.ndarray:
-        """Return the Shapley values of the columns, (n_columns, n_rows), from their parts in the
-        rows, of the same shape."""
-
-
 def game_of(
     term: Term, of_b: np.ndarray, n_rows: int, n_permutations: int, rng: np.random.Generator
-) -> Game:
+) -> AllSets | Diagonal | Orders:
     """Return the game of a term for n_rows rows in all, in the cheapest way.
 
     of_b : the parts of its columns in the background rows, (n_columns, n_background)

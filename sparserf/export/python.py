@@ -229,10 +229,7 @@ def _predict(model, printer):
         index = f"np.searchsorted({list(cuts)!r}, f)"
     else:
         index = "(f > 0).astype(int)"
-    return [
-        "    f = decision_function(X)",
-        f"    return np.array({classes.tolist()!r})[{index}]",
-    ]
+    return ["    f = decision_function(X)", f"    return np.array({classes.tolist()!r})[{index}]"]
 
 
 def _predict_proba(model):

@@ -169,9 +169,10 @@ class WrittenModel:
 
     @cached_property
     def terms(self) -> list[Term]:
-        """The terms one by one, the largest first."""
+        """The terms one by one, those first that are largest in some output."""
         terms = {term.position: term for term in terms_of(self.features)}
-        return [terms[k] for k in _largest_first(self._sizes).tolist()]
+        largest = np.argsort(-self._sizes.max(axis=0, initial=0.0), kind="stable")
+        return [terms[k] for k in largest.tolist()]
 
     @cached_property
     def factors(self) -> np.ndarray:
@@ -252,12 +253,6 @@ class WrittenModel:
             for block, coef in self._blocks
             if not block.is_linear
         )
-
-
-def _largest_first(size):
-    """Return the order of terms from the largest in any output to the smallest; size : of shape
-    (n_outputs, n_terms)."""
-    return np.argsort(-size.max(axis=0, initial=0.0), kind="stable")
 
 
 class TermGroup(NamedTuple):

@@ -126,15 +126,11 @@ class Space:
         self._direct = np.flatnonzero(~np.isin(self.axis, [*self.tables, *self._curves]))
         self._bound_inputs()
 
-    def _column_of(self, j):
-        """Return the place of a column among those that are used."""
-        return int(np.searchsorted(self._used, j))
-
     def _encode(self, j, x):
         """Return all inputs at numbers x of column j, (n, n_inputs); those of other columns are
         meaningless."""
         X = np.zeros((len(x), len(self._used)))
-        X[:, self._column_of(j)] = x
+        X[:, np.searchsorted(self._used, j)] = x
         return self.encoder.transform(X)
 
     def _add_axis(self, j, inputs, ends, low, high):

@@ -117,11 +117,7 @@ class HeldOut:
 
     @classmethod
     def of_classes(
-        cls,
-        model: SparseModel,
-        classes: np.ndarray,
-        data: Dataset,
-        rows: np.ndarray,
+        cls, model: SparseModel, classes: np.ndarray, data: Dataset, rows: np.ndarray
     ) -> Self:
         """Score rows, by their indices, whose targets are among these classes."""
         X, y, weight = data.take(rows)
