@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 # Up to so many rows there are so many folds; with more rows one part is held out.
 FOLDS_OF_ROWS = ((50_000, 5), (200_000, 3))
-# The one part is one of so many.
+# Where one part of the rows is held out, it is one of so many.
 PARTS = 5
-# The most folds of a share, and of more effort.
+# The most folds where the user gives a share to hold out, and where more effort asks for more.
 MOST_FOLDS, MOST_FOLDS_OF_EFFORT = 5, 10
 
 

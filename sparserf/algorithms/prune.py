@@ -51,7 +51,7 @@ from ..losses.links import LINKS
 from ..model import SparseModel, check_model
 from ..solvers.nonnegative import nonnegative_minimum
 from .boxes_on_grid import MOST_BOXES, nearest_boxes
-from .polish import moves, polished, rows_to_polish_on, steps_for
+from .polish import movable, polished, rows_to_polish_on, steps_for
 from .task import power_of_two, rows_of_positive_weight
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def in_few_terms(
 ) -> SparseModel | None:
     """Return the model in the most terms that may stay, with its cosines moved to where it is
     nearest; None where fewer terms do, or none can be moved."""
-    most, can_move = pruning.most, moves(model, rows)
+    most, can_move = pruning.most, movable(model, rows)
     is_few = most < len(can_move) and steps_for(most, model.features.n_inputs)
     if not (is_few and can_move.any()):
         return None

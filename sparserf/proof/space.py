@@ -123,6 +123,7 @@ class Space:
         self.low, self.high = np.array(low, float), np.array(high, float)
         self.membership = (self.axis[:, None] == np.arange(len(low))).astype(np.float64)
         self.is_table = np.isin(np.arange(len(low)), list(self.tables))
+        # the inputs that are their coordinate itself
         self._direct = np.flatnonzero(~np.isin(self.axis, [*self.tables, *self._curves]))
         self._bound_inputs()
 

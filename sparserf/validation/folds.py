@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from inspect import signature
 from numbers import Number
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -111,6 +111,10 @@ class Dataset:
         """Return the argument `offset` for rows, given by indices or a mask, or no argument."""
         return {} if self.offset is None else {"offset": self.offset[rows]}
 
+    def held_rows(self, fitted: np.ndarray, held: np.ndarray) -> HeldRows:
+        """Return the rows of a mask, which a model has not seen that was fitted to others."""
+        return HeldRows(*self.take(held), self.y[fitted], self.offset_of(held))
+
     def fit(
         self, function: Callable[..., Any], rows: np.ndarray, rng: int, **arguments: Any
     ) -> Any:
@@ -197,6 +201,25 @@ class Dataset:
         self._warn_of_copies()
         drawn = draw_groups(self.together[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
         return rng.permutation(rows[drawn]), rng.permutation(rows[~drawn])
+
+
+class HeldRows(NamedTuple):
+    """Rows that a model has not seen.
+
+    X, y, weight : the rows, their targets, and their weights; None where all are equal
+    fitted_y : the targets of the rows that the model was fitted to
+    offset : the argument `offset` of the rows, or no argument
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    fitted_y: np.ndarray
+    offset: dict[str, np.ndarray]
+
+    def ask(self, method: Callable[..., ArrayLike]) -> np.ndarray:
+        """Return what a method of a model returns for the rows, in double precision."""
+        return np.asarray(method(self.X, **self.offset), np.float64)
 
 
 def in_memory(X: Any) -> Any:
