@@ -374,7 +374,7 @@ def _short(text):
 
 def _heading(parts, drawn, n_models, width):
     """Return the text above all panels, in lines of at most `width` characters."""
-    kind = "Parts of" if parts.is_whole else "A projection of"
+    kind = "Parts of" if parts.is_exact else "A projection of"
     most = max(map(len, drawn), default=0)
     lines = [f"{kind} the model; all panels together: R²\u00a0=\u00a0{parts.r2(drawn):.3f}"]
     lines += [OF_CURVES] * (most > 0) + [OF_BANDS.format(n_models)] * (n_models > 0)

@@ -157,7 +157,7 @@ def points(
     with single_threaded_blas(), rows:
         sets = RuleSets.of_rows(rows, model.features, gain, w, weight / weight.sum())
     sign = np.where(model.features.nonnegative, np.sign(gain), 0)  # that points must have
-    return _told(model, words, gain, best_score(sets, w, max_points, sign))
+    return _points_of(model, words, gain, best_score(sets, w, max_points, sign))
 
 
 def _rules_of(model):
@@ -295,8 +295,8 @@ def _best_scales(sets, points, scale):
     return t, sets.loss(t * sums)
 
 
-def _told(model, words, gain, score):
-    """Return the points with the rules in words, and the model that they make."""
+def _points_of(model, words, gain, score):
+    """Return the `Points` of a score: the rules in words, and the model that they make."""
     p, offset = score.points[:-1], int(score.points[-1])
     kept = np.flatnonzero(p)
     small = replace(

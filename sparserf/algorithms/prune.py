@@ -76,7 +76,7 @@ RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.
 DEPENDENT = 1e-9
 # Terms that leave less than this share of the variance are as good as all terms together.
-ALL = 1e-14
+NEGLIGIBLE = 1e-14
 # A feature whose variance is less than this share of its mean square is a constant.
 CONSTANT = 1e-13
 # The lines of G - Q'Q of at least AHEAD features, those of the largest gains, which most likely are
@@ -453,7 +453,7 @@ def best_terms(problem: LeastSquares, most: int, largest: float) -> tuple[np.nda
             return S, w
         has_ended = (
             len(S) == most
-            or goal < ALL * problem.variance
+            or goal < NEGLIGIBLE * problem.variance
             or problem.residual_variance(S, w) > goal
         )
         w = np.stack(

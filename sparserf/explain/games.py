@@ -74,7 +74,7 @@ class AllSets:
         self._term, self._rest = term, _kept(term, _of_sets(term, of_b)[::-1])
 
     def values(self, of_x: np.ndarray) -> np.ndarray:
-        return shares(len(of_x)) @ self._term.worth(_of_sets(self._term, of_x), self._rest)
+        return shapley_matrix(len(of_x)) @ self._term.worth(_of_sets(self._term, of_x), self._rest)
 
 
 class Diagonal:
@@ -192,7 +192,7 @@ _gauss_legendre = cache(np.polynomial.legendre.leggauss)
 
 
 @cache
-def shares(q: int) -> np.ndarray:
+def shapley_matrix(q: int) -> np.ndarray:
     """Return the matrix (q, 2^q) that maps the worth of all sets of q columns to their Shapley
     values.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BACKGROUND = 100
 # The default number of random orders of the columns of a term of many columns.
 ORDERS = 4
-# The parts of the background by which standard errors are told.
+# The number of parts of the background: standard errors come from how the values of each differ.
 PARTS = 8
 # The most rows that are explained at once, and the most encodings of them.
 STEP, MOST_ENCODED = 300, 2**21

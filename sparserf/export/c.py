@@ -482,7 +482,8 @@ OF_PROBABILITIES = r"""
 void ${name}_proba(const double *x, double *p);
 """
 
-# What encodings are made by: the formulas of `columns/kinds.py`, by the names of the functions.
+# Calls of the functions that make encodings, and these functions, which compute the formulas of
+# `columns/kinds.py`.
 BETWEEN = "between(knots_${v}, scores_${v}, ${n}, ${x})"
 OF_LEVEL = "of_level(levels_${v}, ${n}, ${x})"
 HELPERS = {

@@ -247,8 +247,8 @@ def _days(text, months, clock):
     """Return the days since 1970-01-01 of a date, or since midnight of a time, from the text that
     all engines have of it.
 
-    That is of ISO 8601. A date that is written in another way is NULL, or an invalid number to an
-    engine.
+    The text is in ISO 8601. A date that is written in another way is NULL, or an invalid number to
+    an engine.
 
     months : the column of the months since March of the year 0
     """

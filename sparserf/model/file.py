@@ -61,10 +61,9 @@ INFO_TYPES: dict[str, tuple[type, ...]] = {
 }
 # The types of the entries of an array in JSON: {kind of its dtype: types}.
 JSON_TYPES = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
-# An array that is read from JSON has at most so many bytes for each character of the text.
-MOST_A_CHARACTER = 16
-# It may have so many bytes more.
-LEAST = 2**20
+# An array that is read from JSON has at most MOST_A_CHARACTER bytes for each character of the text,
+# and LEAST more.
+MOST_A_CHARACTER, LEAST = 16, 2**20
 
 
 def save(model: Expansion, path: str | PathLike[str]) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # The most cells that are printed of a point.
 MOST_SHOWN = 8
-# The number of points around the best one that are tried: at a step f is one-sided.
+# The number of points around the best one that are tried: at a step f has two values.
 NEARBY = 64
 # The shares of the box that these points are away.
 NEARBY_SHARES = (1e-12, 1e-10, 1e-8, 1e-6)
@@ -138,13 +138,13 @@ class PartialSum:
         return relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * total.rounding
 
 
-def parts_of(
+def partial_sums(
     model: Expansion, box: Box, rising: int | None = None
 ) -> tuple[list[PartialSum], float]:
-    """Split the terms into parts that have no column in common; return (the parts, the sum of all
-    that is constant).
+    """Split the terms into sums that have no column in common; return (the sums, the constant of
+    f).
 
-    Bounds of the parts add up. A linear term is a sum of terms of one encoding each.
+    Bounds of the sums add up. A linear term is a sum of terms of one encoding each.
 
     rising : a column of numbers whose coordinate must rise with the numbers
     """
@@ -185,7 +185,7 @@ def bounds(
     name = function_names(model)[0] if output is None else f"f of {output!r}"
     box = read_box(model, box)
     with single_threaded_blas(), limits_time(deadline):
-        parts, constant = parts_of(one, box)
+        parts, constant = partial_sums(one, box)
         searches = [
             (Search(part.total, part.space), Search(part.negative, part.space)) for part in parts
         ]

@@ -16,7 +16,7 @@ from sparserf.columns.table import Table
 from sparserf.expansion.box import read_box
 from sparserf.explain.evaluate import decision_values
 from sparserf.features import BumpBlock, LinearBlock, NeuronBlock, activations
-from sparserf.proof.bounds import parts_of
+from sparserf.proof.bounds import partial_sums
 
 from ..conftest import n_examples
 
@@ -171,7 +171,7 @@ def test_bounds_hold_the_values_of_random_models(seed):
 def test_relaxations_lie_above_sums_on_boxes(seed):
     rng = np.random.default_rng(seed)
     model, box = random_model(rng)
-    for part in parts_of(model, read_box(model, box))[0]:
+    for part in partial_sums(model, read_box(model, box))[0]:
         ends = np.sort(np.stack([part.space.random(rng, 40), part.space.random(rng, 40)]), axis=0)
         low, high = (
             ends[0],
