@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ..rows import Block
 
 
-# Numbers in the features, and in the derivatives, of a part of the rows.
+# About the most numbers in the features, and in the derivatives, of the rows that are computed at
+# once.
 PART_NUMBERS = 2**18
 
 
@@ -45,6 +46,7 @@ def hessian_diag(model: Expansion, X: MatrixLike, workers: int, output: object) 
 
 
 def _map_derivatives(model, X, workers, output, second):
+    """Return the first or second derivatives of f at the rows of X, wherever these are."""
     model = model if output is None else of_output(model, output)
     features = model.features
     rows = read_rows(X, features.encoder, workers, n_features=features.n_features_in)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..expansion import Expansion
     from ..expansion.box import BoxLike
 
+# The relative error of a rounded number.
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
@@ -70,8 +71,8 @@ def mean(
 
 
 def _means(model, box, terms, finer):
-    """Return (the mean of each feature, what it may lose to rounding, the indices of features that
-    Sobol' points are left to).
+    """Return (the mean of each feature, what it may lose to rounding, the indices of the features
+    that are left to Sobol' points).
 
     finer : the factor of the number of nodes of all Gauss-Legendre rules
     """

@@ -173,14 +173,8 @@ class ImportanceSample:
             share[games.columns] = mean / whole
             away = size - share[games.columns, None] * of_row  # of mean 0
             error[games.columns] = away.std(axis=1) / whole / max(n - 1, 1) ** 0.5
-        return Importances(
-            tuple(names[j] for j in range(len(names))),
-            share,
-            value,
-            error,
-            n,
-            self.background.shape[0],
-        )
+        listed = tuple(names[j] for j in range(len(names)))
+        return Importances(listed, share, value, error, n, self.background.shape[0])
 
 
 def importances(

@@ -62,7 +62,7 @@ def test_it_is_nearer_on_its_rows(n_outputs, weighted, fit_intercept):
         np.testing.assert_array_equal(moved.support, small.support)
         if not fit_intercept:
             np.testing.assert_array_equal(moved.intercept, small.intercept)
-        can_move = polish.moves(small, rows)
+        can_move = polish.movable(small, rows)
         own, then = moved.features.transform(X), small.features.transform(X)
         np.testing.assert_array_equal(own[:, ~can_move], then[:, ~can_move])
         assert np.any(own[:, can_move] != then[:, can_move], axis=0).all()
@@ -132,7 +132,7 @@ def test_what_must_rise_rises():
     model = srf.sparse_rf(Z, y, **how)
     assert (
         model.features.nonnegative.any()
-        and not polish.moves(model, model.features.rows_of(Z)).any()
+        and not polish.movable(model, model.features.rows_of(Z)).any()
     )
     small = prune(model, Z, max_terms=5)
     for each in (model, small):

@@ -18,7 +18,7 @@ def assert_same_model(again, model):
     ):
         assert mine.tobytes() == other.tobytes() and mine.shape == other.shape
     assert again.support.tobytes() == model.support.tobytes() and again.info == model.info
-    assert srf.features.are_same(again.features, model.to_give_away.features)
+    assert srf.features.are_same(again.features, model.stripped.features)
     assert (again.classes is None) == (
         model.classes is None
     ) or again.classes.tolist() == model.classes.tolist()

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import sparserf as srf
 from sparserf.validation import conformal
 from sparserf.validation import scale as of_scale
+from sparserf.validation.experts import ends_and_scale
 
 from .data import FEW, FIT, HOLES, NOISE, REST, RNG, N, X, Y
 
@@ -58,7 +59,7 @@ def test_ends_are_the_formula_of_cv_plus():
     lower, upper = bands.predict(X[REST])
     down, up = [], []
     for expert in bands.experts:
-        (centre, _), width = expert.ends_and_scale(X[REST], 1)
+        (centre, _), width = ends_and_scale(expert.model, expert.scale, X[REST])
         down.append(centre[:, None] - width[:, None] * expert.scores)
         up.append(centre[:, None] + width[:, None] * expert.scores)
     down, up = np.sort(np.hstack(down), axis=1), np.sort(np.hstack(up), axis=1)
