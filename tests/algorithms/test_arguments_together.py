@@ -42,7 +42,6 @@ OF_ESTIMATORS = {
 }
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("alpha", [None, 0.01], ids=["chosen", "given"])
@@ -57,7 +56,6 @@ def test_rows_without_weight_are_left_out_of_all_arguments(case, alpha):
     assert bits(one) == bits(other)
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_time_that_is_never_over_changes_nothing(case):

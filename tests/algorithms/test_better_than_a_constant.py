@@ -65,7 +65,6 @@ def constant_deviance(kind, y, new):
     return -np.log([np.mean(y == label) for label in new]).mean()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
     ("kind", "n", "rate"),
@@ -158,7 +157,6 @@ FITS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", RESIDUAL, ids=str)
 @pytest.mark.parametrize("name", FITS)
 def test_where_y_is_moved_the_predictions_move_with_it(rng, name, loss):
@@ -183,7 +181,6 @@ def test_a_default_of_a_quantile_far_from_0(rng):
     assert len(model.support) > 20 and model.info.validation_loss < 0.5 * np.std(y)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("y", [0.1, 2.5, 1 / 3, 1e-5, 1e5])
 @pytest.mark.parametrize("loss", ["squared", "huber", "quantile", "poisson", "tweedie", "gamma"])
 def test_a_constant_target_is_met_without_a_warning(rng, loss, y):

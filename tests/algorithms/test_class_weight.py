@@ -24,7 +24,6 @@ FITS = EVERY_LOSS | {
 FEW = {"features": "gaussian", "alpha": 0.01, "n_components": 100, "rng": 0}
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 @pytest.mark.parametrize("weight", [None, SOME], ids=["all alike", "sample_weight"])

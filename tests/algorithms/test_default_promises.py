@@ -126,7 +126,6 @@ def test_targets_without_noise_are_followed_far(rng):
     assert told(sparse_rf(X[:300], y[:300], rng=0), X[300:], y[300:]) < 3e-3
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(3))
 def test_neither_a_line_nor_a_constant_is_taken_for_a_wave(seed):
     rng = np.random.default_rng(seed)
@@ -172,7 +171,6 @@ def test_little_is_learned_of_noise():
     assert np.median(n_terms) < 10 and max(learned) < 0.2 and np.mean(learned) < 0.05
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(4))
 def test_levels_of_few_rows_tell_nothing_of_noise(seed):
     """A row's own y is not in its code: the model neither follows its level's mean nor falls with
@@ -187,7 +185,6 @@ def test_levels_of_few_rows_tell_nothing_of_noise(seed):
     assert np.mean((predicted - new) ** 2) < 1.1 * np.mean((new - y.mean()) ** 2)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(6))
 def test_frames_of_few_rows_with_gaps_and_words(seed):
     rng = np.random.default_rng(seed)
@@ -219,7 +216,6 @@ def test_classes_that_a_line_parts_do_not_make_a_model_sure_of_itself(loss, n_cl
 # What it is held to
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 @pytest.mark.parametrize("max_terms", [1, 5])
 def test_no_more_terms_than_asked_for(rng, features, max_terms):
@@ -314,7 +310,6 @@ def test_draws_are_in_proportion_to_the_effort(rng, monkeypatch):
     assert first[1] == pytest.approx(0.2 * first[0], abs=1)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("how", [{"time_limit": 0.05}, {"effort": 1e-3}], ids=str)
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
 @pytest.mark.filterwarnings("ignore::sparserf.TimeLimitWarning")
@@ -373,7 +368,6 @@ def test_validation_loss_is_that_of_other_rows_in_the_mean(n):
     assert 0.9 < np.exp(np.mean(np.log(ratios))) < 1.1
 
 
-@pytest.mark.one_case
 @each_loss
 def test_what_is_told_of_the_search_is_saved(rng, loss, tmp_path):
     """Neither a penalty nor a gap, which are those of a fit with a penalty; and what it has no
@@ -451,7 +445,6 @@ def test_a_mask_its_indices_and_one_pair_are_the_same(rng):
 @pytest.mark.parametrize(
     "splitter", [KFold(3), GroupKFold(3), TimeSeriesSplit(3), LeaveOneGroupOut()], ids=str
 )
-@pytest.mark.one_case
 def test_a_splitter_is_the_list_of_its_pairs(rng, splitter):
     X, y = friedman(rng, 200, 5)
     regions, is_by_group = np.array(["north", "east", "south", "west"]), "Group" in str(splitter)
@@ -490,7 +483,6 @@ def test_indices_are_of_the_rows_that_were_given(rng):
     assert bits(alone) == bits(every)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["gaussian", "auto"])
 def test_few_rows_of_a_pair_are_in_the_sample_of_a_search(rng, few_rows, features):
     """Of 3 rows held out among 2,000 a search of 200 still has some, and of 3 fitted."""

@@ -119,7 +119,6 @@ def clean_error(which, selection, seed):
     return np.mean((model.predict(Z[200:]) - clean[200:]) ** 2)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("which", "selection", "low", "high"),
     [
@@ -142,7 +141,6 @@ def test_h7_friedman(which, selection, low, high, n_seeds):
 # Input of any kind and size
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("s", [20, 150])
 @ignore_convergence
@@ -243,7 +241,6 @@ def test_constant_target(y):
     assert np.allclose(model.predict(X), y) and model.info.converged
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("alpha", [1e-300, 1e-12, 1e6, 1e300])
 @pytest.mark.parametrize("s", [1, 90, 300])

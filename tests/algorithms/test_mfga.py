@@ -61,7 +61,6 @@ def test_the_coefficients_are_those_of_scikit_learn_on_the_same_columns():
 # What the arguments do
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("n_select", [1, 4])
 def test_the_path_holds_the_model_of_every_round(loss, n_select):
@@ -75,7 +74,6 @@ def test_the_path_holds_the_model_of_every_round(loss, n_select):
     assert len(objective) == len(models) and (np.diff(objective) <= 0).all()
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(
     "features", [ATOMS, (*MAPS, srf.Fourier(gamma=0.3)), "laplacian", srf.Taylor(3), None], ids=str
@@ -96,7 +94,6 @@ def test_csr_and_float32_give_the_same_model(loss, features):
     assert single.info.objective[-1] == pytest.approx(dense.info.objective[-1], rel=1e-3)
 
 
-@pytest.mark.one_case
 @each_loss
 def test_three_classes(loss):
     if loss == "squared":
@@ -372,7 +369,6 @@ def test_arguments_that_do_not_go_together_are_named(change, names, path):
         fit(**change, path=path)
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:.*columns of very different spread")
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 @each_loss

@@ -142,7 +142,6 @@ def test_waves_of_two_inputs_are_found(seed):
     assert np.mean((p - f[600:]) ** 2) < 0.03 * f.var()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("seed", [0, 1])
 def test_smooth_targets_are_not_seen_in_ranks(seed):
     """In ranks a smooth function is rough: folds that see them leave them, and the error is a tenth

@@ -161,7 +161,6 @@ def test_what_cannot_move_stays(kind):
     np.testing.assert_array_equal(one.support, other.support)
 
 
-@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers():
     model, Z = some_model(200), np.random.default_rng(5).uniform(-2, 2, (6000, D))
     one, *others = (prune(model, Z, max_terms=10, workers=workers) for workers in (1, 2, 3))

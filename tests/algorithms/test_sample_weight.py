@@ -83,7 +83,6 @@ def bits(model):
     }
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @each_layout
 @pytest.mark.parametrize("name", FITS)
@@ -284,7 +283,6 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 # The fit
 
 
-@pytest.mark.one_case
 @each_loss
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
     """The models agree up to rounding, once the draws are the same: how many random numbers come
@@ -345,7 +343,6 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
     assert errors[0] < 1.3 * errors[1]
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(
     "options", [{}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str
@@ -358,7 +355,6 @@ def test_weights_that_are_all_alike_are_none(rng, loss, options):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_one_row_may_have_almost_all_the_weight(loss):
     """Coefficients of terms that only other rows need are then tiny; draws follow them all the

@@ -44,7 +44,6 @@ def test_a_target_is_predicted_as_well_beside_others_as_alone(features, beside):
     assert 0.8 < np.exp(np.mean(np.log(ratios))) < 1.25
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("features", FEATURES)
 def test_one_model_of_several_targets_is_whole(features, tmp_path):
     X, t, other, noise = table(0, N)
@@ -59,7 +58,6 @@ def test_one_model_of_several_targets_is_whole(features, tmp_path):
     np.testing.assert_array_equal(srf.load(path).predict(X), model.predict(X))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "how", [{"monotone": {0: 1}}, {"convex": {2: 1}}, {"interactions": [[0, 1], [2]]}]
 )

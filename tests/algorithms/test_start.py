@@ -40,7 +40,6 @@ def fit(name, rows=slice(None), features=FIXED, **how):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "Algorithm 1"])
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_optimum_is_that_of_a_fit_from_nothing(name, exact):
@@ -59,7 +58,6 @@ def test_the_optimum_is_that_of_a_fit_from_nothing(name, exact):
         )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", TARGETS)
 def test_it_takes_fewer_passes_than_a_fit_from_nothing(name):
     start = fit(name)
@@ -79,7 +77,6 @@ def test_it_takes_fewer_passes_than_a_fit_from_nothing(name):
     assert passes(start=start, alpha=0.8 * start.info.alpha) < passes(alpha=0.8 * start.info.alpha)
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_dictionary_that_learns_goes_on(name):
@@ -220,7 +217,6 @@ def test_a_frame_of_numbers_after_an_array():
     assert bits(one) == bits(other)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "home",
     [

@@ -48,7 +48,6 @@ def played(monkeypatch, way):
         monkeypatch.setattr(games, name, most)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", FITS)
 def test_shapley_values(models, name, way, monkeypatch):

@@ -144,7 +144,6 @@ def test_gamma_loss_is_that_of_the_amount_per_exposure(name):
     np.testing.assert_allclose(model.decision_function(X), per_unit.decision_function(X), atol=1e-9)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("size", [1.0, 1e3])
 @pytest.mark.parametrize("name", SAME_OPTIMUM)
 def test_a_loss_of_your_own(name, size):
@@ -193,7 +192,6 @@ def test_drp_minimises_what_it_says(loss, weighted):
     ) * np.linalg.norm(found.x[:3])
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("loss", MEANS)
 def test_the_gap_bounds_the_distance_to_the_optimum(loss, exact):
@@ -606,7 +604,6 @@ def test_cross_validation_gives_each_fold_its_offsets():
         srf.cross_validate(drp, X, COUNTS, {"alpha": [0.1]}, offset=OFFSET[1:])
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_intervals_with_offsets(method, adaptive, rng):

@@ -166,7 +166,6 @@ def target_of(estimator):
 # Thin: the function's
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_fit_is_the_function(estimator):
     names, given = {"random_state": "rng", "n_jobs": "workers"}, estimator.get_params()
@@ -220,7 +219,6 @@ def test_parameters_are_those_of_the_function(name):
             Kind(1)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", CLASSIFIERS.values(), ids=CLASSIFIERS)
 @pytest.mark.parametrize("class_weight", ["balanced", {"high": 3.0}], ids=["balanced", "mapping"])
 def test_class_weights_are_sample_weights(estimator, class_weight):
@@ -246,7 +244,6 @@ OF_REAL = [
 ]
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", OF_REAL, ids=str)
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_of_all_losses(estimator, loss):
@@ -344,7 +341,6 @@ def test_a_classifier_of_another_loss_has_no_probabilities():
     assert hasattr(srfs.MFGAClassifier(), "predict_proba")
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "state",
     [0, np.random.RandomState(0), np.random.default_rng(0), None],
@@ -360,7 +356,6 @@ def test_random_states(state):
         assert np.array_equal(model.model_.support, again.model_.support)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_jobs_change_nothing(estimator):
     one, two = (
@@ -373,7 +368,6 @@ def test_jobs_change_nothing(estimator):
 # What users do with estimators
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_pickle_and_clone(estimator):
     fitted = clone(estimator).fit(X, target_of(estimator))
@@ -554,7 +548,6 @@ def test_groups_are_routed_through_pipelines_and_searches():
     assert search.best_estimator_[-1].model_.coef.shape[0] <= 50
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_every_estimator_takes_groups(estimator):
     y = target_of(estimator)
@@ -566,7 +559,6 @@ def test_every_estimator_takes_groups(estimator):
         clone(estimator).fit(X, y, groups=PATIENT[:5])
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", [REGRESSORS["MFGA"], CLASSIFIERS["DRP"]], ids=["MFGA", "DRP"])
 def test_sparse_rows_and_float32(estimator):
     y = target_of(estimator)
@@ -629,7 +621,6 @@ def frame():
     return frame, y
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_categories_and_missing_cells_of_a_frame(name, frame):
     table, y = frame
@@ -649,7 +640,6 @@ def test_categories_and_missing_cells_of_a_frame(name, frame):
             fitted.predict(table[["b", "a", "kind", "town"]])
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_frames_of_other_libraries(library, frame):
     table, y = frame

@@ -305,7 +305,6 @@ FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 
 SPARSE = np.where(np.abs(X) > 1, X, 0)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "rows",
     [FRAME, HOLES, sp.csr_array(SPARSE), sp.coo_matrix(SPARSE), X.astype(np.float32), X.tolist()],
@@ -398,7 +397,6 @@ AMOUNTS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 @pytest.mark.parametrize("loss", AMOUNTS)
 def test_intervals_of_counts_and_amounts_are_not_below_zero(loss, method):

@@ -130,7 +130,6 @@ SPARSE = np.where(np.abs(X) > 1, X, 0)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 0, "Rom", "Oslo"))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("rows", "y"),
     [
