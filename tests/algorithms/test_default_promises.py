@@ -49,7 +49,7 @@ def three_classes(X):
 # How good it is
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @each_loss
 def test_the_penalty_is_chosen_about_as_well_as_by_the_test_rows(loss):
     """In the mean over three tables."""
@@ -126,6 +126,7 @@ def test_targets_without_noise_are_followed_far(rng):
     assert told(sparse_rf(X[:300], y[:300], rng=0), X[300:], y[300:]) < 3e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_neither_a_line_nor_a_constant_is_taken_for_a_wave(seed):
     rng = np.random.default_rng(seed)
@@ -135,7 +136,7 @@ def test_neither_a_line_nor_a_constant_is_taken_for_a_wave(seed):
     assert told(model, X[300:], f[300:]) < 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("loss", ["logistic", "multinomial"])
 def test_digits_are_told_apart_better_than_by_lines(loss):
     X, y = load_digits(return_X_y=True)
@@ -194,7 +195,7 @@ def test_frames_of_few_rows_with_gaps_and_words(seed):
     frame = frame.mask(rng.random(frame.shape) < 0.2)
     y = np.where(rng.random(n) < 0.5, frame["a"].fillna(0), rng.standard_normal(n))
     for target, loss in ((y, "squared"), (y > 0, "logistic")):
-        model = sparse_rf(frame, target, loss=loss, rng=seed)
+        model = sparse_rf(frame, target, loss=loss, effort=0.1, rng=seed)
         assert np.isfinite(model.decision_function(frame)).all()
 
 
@@ -349,9 +350,8 @@ TABLES = [
 ]
 
 
-@pytest.mark.every_case
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [80, pytest.param(250, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("n", [80, 250])
 def test_validation_loss_is_that_of_other_rows_in_the_mean(n):
     """Neither too good, as choices are made on few rows, nor too bad, as a mean of models is better
     than each."""
@@ -644,6 +644,7 @@ def test_rows_that_cannot_be_held_out_are_named(how, error, says):
     assert not told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["squared", "logistic", "multinomial"])
 def test_without_an_intercept_there_is_none(kind):
     """Neither of linear functions around the means of columns, nor of terms that are dropped."""

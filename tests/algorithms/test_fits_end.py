@@ -80,7 +80,7 @@ SETTINGS = [
 @ignore_convergence
 def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
     # without it l1 fits that cannot converge take 120 times as long
-    monkeypatch.setattr("sparserf.solvers.budget.FIT_WORK", 1e9)
+    monkeypatch.setattr("sparserf.solvers.budget.FIT_WORK", 3e8)
     Z, y = DATA[data]
     y = y if loss == "squared" else y > 0
     for alpha in (0.0 if solver is mfga else 1e-8, 1e-3, 1.0):

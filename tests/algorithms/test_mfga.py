@@ -374,24 +374,17 @@ def test_arguments_that_do_not_go_together_are_named(change, names, path):
 @each_loss
 def test_columns_of_extreme_size(kind, loss):
     """Finite numbers never give NaN: the fit returns a model, or an error that names X."""
+    few = {"n_nonzero_coefs": 8, "alpha": 1e-3, "loss": loss}
     for scale in (1e-300, 1e-160, 1e-30, 1e30, 1e140):
-        model = mfga(
-            kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, loss=loss
-        )
+        model = mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), **few)
         assert np.isfinite(model.coef).all() and np.isfinite(model.info.objective).all()
         assert np.isfinite(model.decision_function(kind(X))).all()
     for scale in (1e160, 1e300):
         if kind is np.asarray:
             # has units of columns
-            mfga(X * np.array([scale, 1, 1, 1, 1]), target(loss), n_nonzero_coefs=8, loss=loss)
+            mfga(X * np.array([scale, 1, 1, 1, 1]), target(loss), **few)
         with pytest.raises(ValueError, match="X must be of moderate size"):
-            mfga(
-                kind(X * np.array([scale, 1, 1, 1, 1])),
-                target(loss),
-                n_nonzero_coefs=8,
-                scale=None,
-                loss=loss,
-            )
+            mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), scale=None, **few)
 
 
 @ignore_convergence

@@ -109,7 +109,7 @@ def test_the_best_penalty_is_taken_where_nothing_tells_the_error(losses):
     assert taken.what == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [80, 120])
 def test_noise_is_the_constant(n):
     others = 0
@@ -120,7 +120,7 @@ def test_noise_is_the_constant(n):
     assert others <= 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_signal_in_few_rows_is_found():
     found = 0
     for seed in range(10):

@@ -307,7 +307,7 @@ def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monk
     assert np.abs(alike.decision_function(X) - copies.decision_function(X)).max() > 0.05 * size
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_weights_and_copies_predict_alike_where_the_penalty_is_the_same():
     """Over other draws the mean errors agree within three standard errors of the difference, which
     are at most a tenth of the error."""

@@ -126,7 +126,7 @@ def test_moves_that_succeed_make_more_and_the_base_keeps_its_share(rng):
 # Fits
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fits_learn_which_inputs_matter(rng):
     X, y = friedman(rng, 1500, 30)
     X_test, y_test = friedman(rng, 1500, 30)

@@ -188,7 +188,7 @@ def test_a_summary_says_what_rules_add_and_for_how_many_rows():
     assert re.fullmatch(r"if [^:]* \([0-9.]+ % of rows\)", several)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_levels_that_say_nothing_are_not_learned():
     falls = []
     for seed in range(5):

@@ -115,7 +115,7 @@ def test_predictions_never_cross(fit):
     assert (predicted.shape, model.coef.shape[:-1]) == ((500, 3), (3,))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @each_function
 def test_a_row_lies_below_a_level_as_often_as_it_says(fit):
     below = []
@@ -136,7 +136,7 @@ def test_each_level_is_what_it_is_alone(name):
         assert np.abs(f[:, k] - alone).max() < 0.02 * Y.std()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_levels_of_the_default_share_terms():
     """They have fewer than three models, and predict as well."""
     terms, losses = [], []

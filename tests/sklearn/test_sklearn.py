@@ -72,8 +72,8 @@ WHOLE = [
 ALL_BUT_SOME = [
     srfs.HARFERegressor(),
     srfs.HARFEClassifier(),
-    srfs.MFGARegressor(),
-    srfs.MFGAClassifier(),
+    srfs.MFGARegressor(alpha=1e-3),
+    srfs.MFGAClassifier(alpha=1e-3),
     srfs.DRPRegressor(),
     srfs.DRPClassifier(),
 ]
@@ -146,7 +146,7 @@ REGRESSORS = {
     "HARFE": srfs.HARFERegressor(
         activation="sin", n_components=500, n_nonzero_coefs=40, alpha=1e-4, random_state=0
     ),
-    "MFGA": srfs.MFGARegressor(random_state=0),
+    "MFGA": srfs.MFGARegressor(n_nonzero_coefs=20, alpha=1e-3, random_state=0),
     "DRP": srfs.DRPRegressor(random_state=0),
 }
 CLASSIFIERS = {
@@ -317,9 +317,8 @@ def test_a_loss_of_real_targets_is_none_for_a_classifier(loss):
 
 
 def test_a_loss_as_an_object_has_probabilities_too():
-    model = srfs.MFGAClassifier(loss=srf.losses.Logistic(), n_nonzero_coefs=5, random_state=0).fit(
-        X, LABELS
-    )
+    few = {"n_nonzero_coefs": 5, "alpha": 1e-3, "random_state": 0}
+    model = srfs.MFGAClassifier(loss=srf.losses.Logistic(), **few).fit(X, LABELS)
     assert np.array_equal(
         model.predict_proba(X),
         clone(model).set_params(loss="logistic").fit(X, LABELS).predict_proba(X),
@@ -792,7 +791,7 @@ def test_fitting_a_model_again_changes_nothing(regression):
 
 def test_a_model_of_a_frame(frame):
     table, y = frame
-    estimator = srf.mfga(table, y, rng=0).to_estimator()
+    estimator = srf.mfga(table, y, n_nonzero_coefs=5, alpha=1e-3, rng=0).to_estimator()
     assert estimator.feature_names_in_.tolist() == list(table)
     assert np.array_equal(estimator.predict(table), estimator.model.predict(table))
     if not IS_OLD:

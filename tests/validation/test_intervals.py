@@ -194,7 +194,7 @@ def levels(rng, n_groups, size):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 def test_the_share_of_new_groups_is_held(method):
     """Of rows of new groups, over draws of 40 groups of 10 rows, up to three standard errors;
