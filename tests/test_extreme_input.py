@@ -475,7 +475,7 @@ def test_columns_of_any_scale(layout, loss):
 
     def quality(Z):
         Z = np.insert(np.insert(Z, 2, 0.0, axis=1), 5, np.abs(Z).max(), axis=1)
-        f = search(layout(Z), y, loss=loss, effort=0.2).decision_function(layout(Z))
+        f = search(layout(Z), y, loss=loss, effort=0.1).decision_function(layout(Z))
         return np.corrcoef(f, y)[0, 1] if np.ptp(f) > 0 else 0.0
 
     for scales, dtype in ((SCALES, np.float64), (SINGLE, np.float32)):

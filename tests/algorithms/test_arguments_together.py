@@ -154,6 +154,6 @@ def test_intervals_of_new_groups_with_offsets():
         np.sin(2 * X[:, 0]) + OFFSET + 0.1 * RNG.standard_normal(N),
         {"offset": OFFSET, "groups": GROUPS},
     )
-    bands = srf.intervals(srf.sparse_rf, X, y, **more, coverage=0.8, rng=0)
+    bands = srf.intervals(partial(srf.sparse_rf, effort=0.3), X, y, **more, coverage=0.8, rng=0)
     lower, upper = bands.predict(X, offset=OFFSET)
     assert np.mean((lower <= y) & (y <= upper)) > 0.7 and np.mean(upper - lower) < 1.5

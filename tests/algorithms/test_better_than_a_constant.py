@@ -120,12 +120,12 @@ def test_few_seeds_of_rare_noise_are_worse_than_a_constant(kind, n, rate):
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["poisson", "logistic", "multinomial"])
 def test_a_signal_in_rates_is_found_and_its_mean_met(rng, loss):
-    X = rng.uniform(-2, 2, (1_500, 3))
+    X = rng.uniform(-2, 2, (700, 3))
     f = 2 * np.sin(2 * X[:, 0]) - 1
     y = rng.poisson(np.exp(f)) if loss == "poisson" else (f + rng.logistic(size=len(f)) > 0) * 1
     if loss == "multinomial":
         y = y + (X[:, 1] > 1)
-    model = srf.sparse_rf(X, y, loss=loss, rng=0)
+    model = srf.sparse_rf(X, y, loss=loss, effort=0.3, rng=0)
     assert is_met(model, X, y, 1e-6)
     assert deviance(model, X, y) < 0.8 * constant_deviance(loss, y, y)
     assert is_met(srf.prune(model, X, max_terms=4), X, y, 1e-6)  # pruning keeps the mean prediction
@@ -135,7 +135,7 @@ def test_a_signal_in_rates_is_found_and_its_mean_met(rng, loss):
 def test_pruning_keeps_the_mean_of_each_class_of_one_versus_rest(rng):
     X = rng.uniform(-2, 2, (400, 3))
     y = np.digitize(2 * np.sin(2 * X[:, 0]) + rng.logistic(size=400), [-1, 2])
-    model = srf.sparse_rf(X, y, loss="logistic", rng=0)
+    model = srf.sparse_rf(X, y, loss="logistic", effort=0.2, rng=0)
     small = srf.prune(model, X, max_terms=3)
     mean, small_mean = (
         np.mean(1 / (1 + np.exp(-m.decision_function(X))), axis=0) for m in (model, small)
@@ -176,7 +176,7 @@ def test_where_y_is_moved_the_predictions_move_with_it(rng, name, loss):
 def test_a_default_of_a_quantile_far_from_0(rng):
     X = rng.standard_normal((300, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(300)
-    model = srf.sparse_rf(X, y + 1e9, loss=srf.losses.Quantile(0.9), rng=0)
+    model = srf.sparse_rf(X, y + 1e9, loss=srf.losses.Quantile(0.9), effort=0.3, rng=0)
     assert np.std(model.predict(X) - 1e9 - y) < 0.5 * np.std(y)
     assert len(model.support) > 20 and model.info.validation_loss < 0.5 * np.std(y)
 

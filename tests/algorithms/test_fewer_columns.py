@@ -250,7 +250,7 @@ def test_functions_are_written_and_counted_without_the_columns_dropped(loss, rng
 @pytest.mark.slow
 def test_several_workers_have_the_same_bits(rng):
     X, y = rows_and_target(rng, n=120)
-    models = [srf.sparse_rf(X, y, rng=0, workers=n, verbose=False) for n in (1, 2)]
+    models = [srf.sparse_rf(X, y, effort=0.3, rng=0, workers=n, verbose=False) for n in (1, 2)]
     one, two = map(weights, models)
     assert 0 < np.count_nonzero(one) < 40 and np.array_equal(one, two)
 
@@ -258,7 +258,7 @@ def test_several_workers_have_the_same_bits(rng):
 @pytest.mark.slow
 def test_a_monotone_column_stays_so(rng):
     X, y = rows_and_target(rng, n=150, d=40)
-    model = srf.sparse_rf(X, y, monotone={3: 1}, rng=0, verbose=False)
+    model = srf.sparse_rf(X, y, monotone={3: 1}, effort=0.3, rng=0, verbose=False)
     A = np.repeat(X[:1], 50, axis=0)
     A[:, 3] = np.linspace(X[:, 3].min(), X[:, 3].max(), 50)
     assert (np.diff(model.predict(A)) >= 0).all()

@@ -142,6 +142,7 @@ def test_waves_of_two_inputs_are_found(seed):
     assert np.mean((p - f[600:]) ** 2) < 0.03 * f.var()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_smooth_targets_are_not_seen_in_ranks(seed):
     """In ranks a smooth function is rough: folds that see them leave them, and the error is a tenth
@@ -233,6 +234,6 @@ def test_less_effort_has_fewer_terms_on_a_path(monkeypatch):
 
     monkeypatch.setattr(paths.MemberFits, "__init__", note)
     X = np.random.default_rng(0).normal(size=(60, 2))
-    for effort in (0.09, 1.0, 4.0):
+    for effort in (0.09, 1.0):
         srf.sparse_rf(X, X[:, 0], effort=effort, rng=0, verbose=False)
-    assert shares == 3 * [pytest.approx(0.3)] + 6 * [1.0]
+    assert shares == 3 * [pytest.approx(0.3)] + 3 * [1.0]

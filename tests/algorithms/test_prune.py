@@ -489,7 +489,7 @@ def test_terms_of_few_columns(rng, loss, max_order):
     few columns."""
     X, y = table(rng)
     y = y if loss == "squared" else np.digitize(y, [0] if loss == "logistic" else [-0.5, 0.5])
-    model = srf.sparse_rf(X, y, loss=loss, rng=0)
+    model = srf.sparse_rf(X, y, loss=loss, effort=0.3, rng=0)
     small = srf.prune(model, X, max_terms=12, max_order=max_order)
     assert (
         max(columns_seen(model)) > 2

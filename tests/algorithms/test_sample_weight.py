@@ -348,7 +348,7 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
     "options", [{}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str
 )
 def test_weights_that_are_all_alike_are_none(rng, loss, options):
-    X, y = friedman(rng, 100, 6)
+    X, y = friedman(rng, 60, 6)
     how = {"loss": loss, "n_components": 50, "rng": 0, **options}
     assert bits(sparse_rf(X, signs(y, loss), sample_weight=np.full(100, 3), **how)) == bits(
         sparse_rf(X, signs(y, loss), **how)

@@ -251,8 +251,8 @@ def test_without_a_penalty_the_terms_are_those_of_the_start(name):
 @pytest.mark.slow
 def test_without_a_penalty_a_linear_model_stays_one():
     y = X @ [1.0, 2.0, 3.0] + 0.1 * RNG.standard_normal(N)
-    start = srf.sparse_rf(X[FIRST], y[FIRST], rng=0)
-    model = srf.sparse_rf(X[HALF], y[HALF] + 1, start=start, rng=0)
+    start = srf.sparse_rf(X[FIRST], y[FIRST], effort=0.3, rng=0)
+    model = srf.sparse_rf(X[HALF], y[HALF] + 1, start=start, effort=0.3, rng=0)
     assert r2(model, X, y + 1) > 0.98 and len(model.support) <= len(start.support)
 
 

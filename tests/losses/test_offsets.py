@@ -322,8 +322,10 @@ def test_the_default_of_labels_knows_offsets(rng):
     offset = rng.normal(0, 2, 600)
     label = rng.random(600) < expit(2 * Z[:, 0] + offset)
     fitted, new = np.arange(300), np.arange(300, 600)
-    model = srf.sparse_rf(Z[fitted], label[fitted], loss="logistic", offset=offset[fitted], rng=0)
-    without = srf.sparse_rf(Z[fitted], label[fitted], loss="logistic", rng=0)
+    model = srf.sparse_rf(
+        Z[fitted], label[fitted], loss="logistic", offset=offset[fitted], effort=0.3, rng=0
+    )
+    without = srf.sparse_rf(Z[fitted], label[fitted], loss="logistic", effort=0.3, rng=0)
     right = [
         np.mean(model.predict(Z[new], offset=offset[new]) == label[new]),
         np.mean(without.predict(Z[new]) == label[new]),
