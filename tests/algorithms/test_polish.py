@@ -161,7 +161,6 @@ def test_what_cannot_move_stays(kind):
     np.testing.assert_array_equal(one.support, other.support)
 
 
-@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers():
     model, Z = some_model(200), np.random.default_rng(5).uniform(-2, 2, (6000, D))
     one, *others = (prune(model, Z, max_terms=10, workers=workers) for workers in (1, 2, 3))
@@ -229,6 +228,7 @@ def test_few_rows_that_differ(Z):
         assert change(model, small, Z) < 0.1
 
 
+@pytest.mark.slow
 def test_a_fit_of_few_terms_is_nearer_than_terms_alone():
     """Of sparse_rf with max_terms, on rows that it has not seen, in the mean over data: beside the
     best terms of the whole model as they are."""

@@ -48,7 +48,6 @@ FITS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_the_share_never_falls_and_ends_at_one(name):
@@ -294,7 +293,6 @@ class Line:
         pass
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill"])
 def test_fits_within_a_call_show_how_far_it_is(name, monkeypatch):
     """Between the ends of its fits, too: the share rises as the iterations of a fit end. Nothing
@@ -385,7 +383,6 @@ def test_a_notebook_shows_progress_as_an_output_of_the_cell(verbose, monkeypatch
     assert (outputs[-1]["text/html"] == "") is (verbose is None)
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_showing_progress_computes_nothing_more(name, terminal, monkeypatch):

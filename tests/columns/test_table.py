@@ -1068,7 +1068,6 @@ def test_columns_are_read_together_as_one_by_one(library, kind, monkeypatch):
     np.testing.assert_array_equal(read, alone)
 
 
-@pytest.mark.one_case
 @each_frame
 def test_a_row_of_thousands_of_numbers_takes_no_call_for_each_column(frame, monkeypatch):
     X = frame({f"c{j}": np.array([j % 7], "float32" if j % 3 else "int64") for j in range(2000)})
@@ -1081,7 +1080,6 @@ def test_a_row_of_thousands_of_numbers_takes_no_call_for_each_column(frame, monk
         np.testing.assert_array_equal(table.read(each), [np.arange(2000) % 7])
 
 
-@pytest.mark.one_case
 @each_frame
 def test_an_infinite_cell_among_thousands_of_columns_is_named(frame):
     X = frame({f"c{j}": [np.inf if j == 1234 else 1.0] for j in range(2000)})

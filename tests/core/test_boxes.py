@@ -606,7 +606,6 @@ LIMITS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("node_share", [0.2, 0.7, 1.0])
 @pytest.mark.parametrize("max_conditions", [1, 2, 4])
@@ -668,7 +667,6 @@ def test_wide_rows_whose_trees_keep_few_histograms_grow_the_boxes_of_passes(rng)
     np.testing.assert_array_equal(boxes, grow(2, bins, gradient, cuts=[0, n], **how))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_boxes_are_the_same_for_any_workers_and_chunks(rng, share):
     n, n_bins = 20_000, np.array([1, 2, 9, 40, 255])
@@ -721,7 +719,6 @@ def test_boxes_keep_limits(rng):
                     assert sign == limits.monotone[column] * (1 if low > 0 else -1)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("n", [0, 1, 63, 1000, 9000])
 def test_sums_in_nodes_are_those_in_their_boxes(rng, n, limits):

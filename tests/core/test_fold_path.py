@@ -122,7 +122,7 @@ def test_a_ridge_path_is_ridge_regression(rng):
 def test_folds_on_threads_have_the_same_bits(rng):
     X = rng.normal(size=(150, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1]
-    one, two = (srf.sparse_rf(X, y, rng=0, workers=n, verbose=False) for n in (1, 2))
+    one, two = (srf.sparse_rf(X, y, effort=0.2, rng=0, workers=n, verbose=False) for n in (1, 2))
     assert np.array_equal(one.predict(X), two.predict(X))
 
 

@@ -33,7 +33,6 @@ def read_back(model):
     return again
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_json_reads_back_to_the_same_bits(models, name):
     read_back(models[name])

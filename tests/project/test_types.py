@@ -155,7 +155,7 @@ def sources(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @numpy_says_what_arrays_hold
 def test_mypy_follows_a_users_script(sources, tmp_path):
     pytest.importorskip("mypy")

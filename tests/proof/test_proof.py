@@ -207,7 +207,6 @@ def test_relaxations_lie_above_sums_on_boxes(seed):
                 ).all()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("activation", "sign"), [("cos", 1), ("tanh", 1), ("relu", 1), ("relu", -1), ("sign", 1)]
 )

@@ -635,7 +635,6 @@ def test_ridge_solutions_from_far_away(name, n):
     np.testing.assert_allclose(X.T @ v + 1e-3 * point.w, 0, atol=3e-6)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["squared", "logistic", "squared_hinge", "huber"])
 def test_the_lower_bound_of_ridge_problems(name):
     """At the optimum on all three features the bound is tight; the bound for two features is below

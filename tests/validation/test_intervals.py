@@ -195,7 +195,7 @@ def levels(rng, n_groups, size):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 def test_the_share_of_new_groups_is_held(method):
     """Of rows of new groups, over draws of 40 groups of 10 rows, up to three standard errors;
@@ -306,7 +306,6 @@ FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 
 SPARSE = np.where(np.abs(X) > 1, X, 0)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "rows",
     [FRAME, HOLES, sp.csr_array(SPARSE), sp.coo_matrix(SPARSE), X.astype(np.float32), X.tolist()],
@@ -399,7 +398,6 @@ AMOUNTS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 @pytest.mark.parametrize("loss", AMOUNTS)
 def test_intervals_of_counts_and_amounts_are_not_below_zero(loss, method):
