@@ -15,7 +15,7 @@ from .expansion.outputs import effect_on, of_output
 from .expansion.terms import column_clocks, column_levels, column_names, terms_of
 from .explain.effects import Effects
 from .explain.evaluate import column_of, read_numbers
-from .model import SparseModel
+from .model import SparseModel, check_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,23 +102,18 @@ def input_usage(
     >>> srf.plot.input_usage(model, names=["a", "b", "c"]).get_ylabel()
     'share of terms that use it'
     """
-    _check_model(model)
-    names = (
-        model.feature_names_in_
-        if names is None
-        else check_names("names", names, model.n_features_in)
-    )
+    check_model(model)
+    if names is None:
+        names = model.feature_names_in_
+    else:
+        names = check_names("names", names, model.n_features_in)
     usage = model.input_usage()
     if ax is None:
         width = min(max(6.4, 0.18 * len(usage)), 4 * 6.4) if names is not None else 6.4
         ax = _pyplot().subplots(figsize=(width, 4.8), layout="constrained")[1]
     ax.bar(np.arange(len(usage)), usage)
-    ax.set(
-        xlabel="input",
-        ylabel="share of terms that use it",
-        xlim=(-0.6, len(usage) - 0.4),
-        ylim=(0, None),
-    )
+    ax.set(xlabel="input", ylabel="share of terms that use it")
+    ax.set(xlim=(-0.6, len(usage) - 0.4), ylim=(0, None))
     if names is not None:
         every = -(-len(usage) // 140)  # more names would not fit
         ax.set_xticks(
@@ -225,7 +220,7 @@ def effects(
     >>> sorted(ax.get_xlabel() for ax in figure.axes if ax.get_xlabel())
     ['x0', 'x2']
     """
-    _check_model(model)
+    check_model(model)
     plt, d = _pyplot(), model.n_features_in
     of_one = of_output(model, output)
     shown_names = column_names(model) if names is None else check_names("names", names, d)
@@ -317,12 +312,11 @@ def rules(
     >>> ax.get_xlabel()
     'added to f'
     """
-    _check_model(model)
+    check_model(model)
     n_rules = check_integer("n_rules", n_rules, 1)
     model = of_output(model, output)
-    names = (
-        column_names(model) if names is None else check_names("names", names, model.n_features_in)
-    )
+    d = model.n_features_in
+    names = column_names(model) if names is None else check_names("names", names, d)
     terms = list(terms_of(model.features))
     conditions = {term.position: term.condition(names, model.features.encoder) for term in terms}
     if None in conditions.values():
@@ -380,14 +374,11 @@ def _short(text):
 
 def _heading(parts, drawn, n_models, width):
     """Return the text above all panels, in lines of at most `width` characters."""
-    kind = "Parts of" if parts.is_whole else "A projection of"
+    kind = "Parts of" if parts.is_exact else "A projection of"
     most = max(map(len, drawn), default=0)
     lines = [f"{kind} the model; all panels together: R²\u00a0=\u00a0{parts.r2(drawn):.3f}"]
-    lines += (
-        [OF_CURVES] * (most > 0)
-        + [OF_BANDS.format(n_models)] * (n_models > 0)
-        + [OF_SURFACES] * (most > 1)
-    )
+    lines += [OF_CURVES] * (most > 0) + [OF_BANDS.format(n_models)] * (n_models > 0)
+    lines += [OF_SURFACES] * (most > 1)
     return "\n".join(fill(line, width) for line in lines)
 
 
@@ -526,12 +517,8 @@ class _Panels:
         x, y = parts.grids[j][shown], self.curves[j]
         length = np.ptp(x) or 1.0
         ax.plot(x, y[shown], ":", color=EFFECT, linewidth=1.2)
-        ax.plot(
-            x,
-            np.where(parts.density((j,)) >= SPARSE, y[shown], np.nan),
-            color=EFFECT,
-            linewidth=1.8,
-        )
+        dense = np.where(parts.density((j,)) >= SPARSE, y[shown], np.nan)
+        ax.plot(x, dense, color=EFFECT, linewidth=1.8)
         if j in self.bands:
             ax.fill_between(
                 x, *(edge[shown] for edge in self.bands[j]), color=EFFECT, alpha=0.25, linewidth=0
@@ -555,28 +542,15 @@ class _Panels:
         if j in self.bands:
             ax.vlines(at, *(edge[-1] for edge in self.bands[j]), color="0.15", linewidth=1.5)
         is_high = value > low + 0.6 * (high - low)
-        ax.text(
-            at,
-            BELOW if is_high else 0.97,
-            "missing",
-            rotation=90,
-            ha="center",
-            va="bottom" if is_high else "top",
-            fontsize="x-small",
-            transform=ax.get_xaxis_transform(),
-        )
+        y, side = (BELOW, "bottom") if is_high else (0.97, "top")
+        how = {"fontsize": "x-small", "transform": ax.get_xaxis_transform()}
+        ax.text(at, y, "missing", rotation=90, ha="center", va=side, **how)
         ax.set_xlim(right=at + (MISSING_AT - 1) * length)
 
     def _steps(self, ax, at, count, width):
         """Draw the numbers of rows as steps along the lower edge."""
-        ax.bar(
-            at,
-            STEPS_HIGH * count / (max(count, default=0) or 1),
-            width,
-            color="0.8",
-            zorder=0,
-            transform=ax.get_xaxis_transform(),
-        )
+        height = STEPS_HIGH * count / (max(count, default=0) or 1)
+        ax.bar(at, height, width, color="0.8", zorder=0, transform=ax.get_xaxis_transform())
 
     def _surface(self, ax, part, largest, points):
         """Draw a surface, which vanishes where there are few rows, and the rows `points`."""
@@ -585,23 +559,13 @@ class _Panels:
             x, grid = column_of(parts.rows, j)[points], parts.grids[j][parts.shown[j]]
             is_category = self.levels[j] is not None
             at.append(np.arange(len(grid)) if is_category else grid)
-            places.append(
-                _places(x, grid)
-                if is_category
-                else np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan)
-            )
+            inside = (x >= grid[0]) & (x <= grid[-1])
+            places.append(_places(x, grid) if is_category else np.where(inside, x, np.nan))
         ax.set_facecolor("0.85")
-        mesh = ax.pcolormesh(
-            *at,
-            parts.values[part].T,
-            cmap="RdBu_r",
-            vmin=-largest,
-            vmax=largest,
-            shading="nearest",
-            linewidth=0,
-            alpha=np.minimum(parts.density(part).T / DENSE, 1.0),
-            rasterized=True,
-        )
+        how = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest, "rasterized": True}
+        how |= {"shading": "nearest", "linewidth": 0}
+        alpha = np.minimum(parts.density(part).T / DENSE, 1.0)
+        mesh = ax.pcolormesh(*at, parts.values[part].T, alpha=alpha, **how)
         ax.plot(*places, ".", color="0.2", alpha=0.3, markersize=1.5)
         for axis, j, grid in zip("xy", part, at, strict=True):
             is_category = self.levels[j] is not None
@@ -611,14 +575,10 @@ class _Panels:
             )
             side = getattr(ax, f"{axis}axis")
             if is_category:
-                cut = (
-                    f", {len(grid)} of {len(self.levels[j])} levels"
-                    if len(grid) < len(self.levels[j])
-                    else ""
-                )
-                _name_levels(
-                    side, fill(_short(self.names[j]) + cut, LONGEST + 6), self._ticks(j, False)
-                )
+                name, n_levels = _short(self.names[j]), len(self.levels[j])
+                if len(grid) < n_levels:
+                    name += f", {len(grid)} of {n_levels} levels"
+                _name_levels(side, fill(name, LONGEST + 6), self._ticks(j, False))
             else:
                 _name_numbers(side, self.names[j], self.clocks.get(j))
         return mesh
@@ -670,9 +630,3 @@ def _is_long(ticks, steps=None):
     """
     steps = len(ticks) if steps is None else steps
     return steps * (max(map(len, ticks), default=0) + 1) > SIDE_BY_SIDE
-
-
-def _check_model(model):
-    """Check that model is a `SparseModel`."""
-    if not isinstance(model, SparseModel):
-        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")

@@ -20,7 +20,6 @@ from sparserf._base import checks
 from sparserf._core.rows import RowSlice
 from sparserf.features import BumpBlock, NeuronBlock
 
-CASES = 3  # cases of each test that run by default
 EXAMPLES = {"one of": 8}  # of hypothesis: pytest_configure says which
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
 # the error state in which internal functions are called
@@ -85,14 +84,6 @@ def is_slow(marks):
     return any(mark.name in ("slow", "nightly") for mark in marks)
 
 
-def some(name, n, one_case):
-    """Return one of n cases, or beside it the first and the last: which one differs from test to
-    test, so that all kinds of models and rows occur somewhere."""
-    if one_case:
-        return {crc32(name.encode()) % n}
-    return {0, n - 1, 1 + crc32(name.encode()) % (n - 2)} if n > CASES else set(range(n))
-
-
 def values_of(case):
     """Return the values of the parameters of a case. Those given together count each by itself: of
     pairs of a fit and a loss, the fit and the loss."""
@@ -138,12 +129,11 @@ def pytest_generate_tests(metafunc):
     marks = {mark.name for mark in metafunc.definition.iter_markers()}
     if "every_case" in marks:
         return
-    n, name = len(cases), metafunc.function.__name__
-    one_case = "slow" in marks or ("one_case" in marks and not option.whole)
+    n = len(cases)
     if option.seeds:
         chosen = {round(k) for k in np.linspace(0, n - 1, min(option.seeds, n))}
-    else:
-        chosen = some(name, n, one_case)
+    else:  # one, which differs from test to test, so that all kinds of models occur somewhere
+        chosen = {crc32(metafunc.function.__name__.encode()) % n}
     if option.whole and "slow" not in marks:
         chosen = covering(cases, chosen)
     cases[:] = [cases[k] for k in sorted(chosen)]

@@ -91,7 +91,6 @@ def _nothing_left_behind():
 # The same bits
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("kind", "dtype", "exact"),
@@ -220,7 +219,6 @@ OF_INPUTS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("layout", "name"),
     [
@@ -240,7 +238,6 @@ def test_layout_does_not_matter(layout, name):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("solver", ["sparse_rf", "harfe"])
@@ -288,7 +285,6 @@ def test_path_of_many_workers():
     assert [all_bits(model) for model in one] == [all_bits(model) for model in three]
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("target", ["squared", "logistic"])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_threads_of_blas_do_not_matter(target, threads):
@@ -530,7 +526,6 @@ def test_error_of_one_call_does_not_free_blas_for_another():
     assert seen == [{1}] * len(seen)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("exact", [False, True])
 def test_callback_hears_every_iteration(target, exact):
@@ -584,7 +579,6 @@ def draws(n):
     return features
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("go_on", [None, False, 0, ""])
 def test_callback_that_returns_something_else_does_not_stop(go_on):
     assert all_bits(fit(callback=lambda info: go_on)) == all_bits(fit())

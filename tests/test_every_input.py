@@ -140,7 +140,6 @@ def test_x_that_is_odd_but_legal(name, kind):
     assert snapshot(odd) == before
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:X holds integers beyond")
 @pytest.mark.filterwarnings("ignore:.*columns of very different spread")
 @pytest.mark.parametrize("kind", EXTREME_X)
@@ -251,7 +250,6 @@ def test_question_about_x_that_is_wrong(name):
     assert not leaks("X", calls(asked("raise")[name], MISSING, None))
 
 
-@pytest.mark.one_case
 @each(QUESTIONS, MISSING)
 def test_question_about_what_is_missing(name, kind):
     answer = asked()[name](MISSING[kind])
@@ -271,7 +269,6 @@ def test_question_about_x_that_is_odd_but_legal(name, kind):
         np.testing.assert_array_equal(answer, same)
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:X holds integers beyond")
 @each(QUESTIONS, EXTREME_X)
 def test_question_about_x_that_is_hard(name, kind):
@@ -433,7 +430,6 @@ def test_what_is_no_model(bad):
     refused("model", srf.refit, bad, X, Y)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("option", ["n_panels", "n_points"])
 def test_picture_of_a_wrong_size(option):
     for bad in [*COUNT, None] + ([1] if option == "n_points" else []):

@@ -101,7 +101,6 @@ def test_ridge_is_that_of_scikit_learn(loss):
 # Sparse-RF
 
 
-@pytest.mark.one_case
 @each_loss
 def test_sparse_rf_of_one_batch_is_the_optimum(loss):
     phi, y = phi_oracle(COSINES, X), target(loss)
@@ -113,7 +112,6 @@ def test_sparse_rf_of_one_batch_is_the_optimum(loss):
         np.testing.assert_allclose(model.decision_function(X), phi @ w, atol=1e-4)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("R", [10, 20])
 def test_sparse_rf_after_each_batch(R, monkeypatch):
     """With each batch solved to the tolerance, most batches end where they do as printed. After the
@@ -177,7 +175,6 @@ def test_harfe_is_the_best_iterate(mu, s, normalize, m_lambda):
     assert model.info.objective[-1] == pytest.approx(min(worth) / (2 * N), rel=1e-9)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("s", [10, 30, 120])
 @pytest.mark.parametrize("m_lambda", [1e-3, 0.1])
 @ignore_convergence
@@ -298,7 +295,6 @@ def test_mfga_of_unit_columns_is_orthogonal_matching_pursuit():
 # DRP
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", [*LOSSES, "smoothed_hinge"])
 @pytest.mark.parametrize("m", [40, 150])
 @ignore_convergence

@@ -46,7 +46,6 @@ def test_input_usage(model):
     assert [label.get_text() for label in ax.get_xticklabels()] == list("abcde")
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("backend", ["inline", "module://matplotlib_inline.backend_inline", "agg"])
 def test_in_a_notebook_a_picture_is_shown_once(model, backend, monkeypatch):
     """A notebook shows what a cell returns, and then all figures that pyplot holds; in a script
@@ -60,7 +59,6 @@ def test_in_a_notebook_a_picture_is_shown_once(model, backend, monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_effects_show_what_is_there(model, kind):
     """The strongest parts are those of the target, for dense X and CSR."""
@@ -450,7 +448,6 @@ def fit_words(table, y, way, rng=0):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "order", [None, ["none", "small", "middle", "large"], sorted(HEIGHTS), "numbers"], ids=str
@@ -477,7 +474,6 @@ def test_levels_are_bars_from_zero_the_largest_first_or_in_their_order(way, orde
     assert pale[0] < 0.5 and max(alpha for _, _, alpha in bars.values()) == 1
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("way", WAYS)
 def test_missing_and_unknown_levels_have_bars(way):
     table, y = of_words(gaps=True)

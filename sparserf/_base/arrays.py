@@ -104,7 +104,7 @@ def outputs_like(t: float | np.ndarray, x: Array) -> Array:
 
     A single number is returned as a float.
     """
-    # tested first: predicting a single row takes little longer than a few such tests
+    # the commonest case first: predicting a single row takes little longer than a few such tests
     if type(t) is float:
         return t
     return float(t) if np.ndim(t) == 0 else as_like(t, x)[:, None]

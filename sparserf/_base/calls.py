@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from .types import P, T
 
-# Keywords of scikit-learn and other libraries, and of functions and estimators of this one:
-# {keyword: the one that is meant}.
+# {a keyword of another library, or of the functions or the estimators of this one: the keyword that
+# may be meant}.
 OTHER_WORDS = {
     "random_state": "rng",
     "seed": "rng",
@@ -131,7 +131,7 @@ def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeErro
 
 
 def _check_same_index(first, first_index, name, index):
-    """Check that the rows of two arguments, by name and index, pair up: see `check_call`."""
+    """Check that the pandas indexes of two arguments pair up, as `check_call` says."""
     if len(first_index) != len(index) or first_index.equals(index):
         return
     # Labels are compared as text, since pandas.NA != pandas.NA is not a bool.

@@ -33,7 +33,7 @@ LARGEST_EXACT = 2**53
 def is_sparse(X: object) -> bool:
     """Return whether X is a sparse matrix or array of SciPy.
 
-    This does not import scipy.sparse: whoever made such an X has.
+    scipy.sparse is not imported for this: where X is such a matrix, the user has imported it.
     """
     # tested first: predicting a single row takes little longer than a few such tests
     if type(X) is np.ndarray:
@@ -182,13 +182,13 @@ def as_real(name: str, values: Any) -> np.ndarray:
     array = as_array(name, values)
     # objects of Python: real numbers become float64, others are refused
     if array.dtype.kind == "O":
-        strangers = [value for value in array.flat if not is_real_type(type(value))]
-        if strangers:
+        wrong = [value for value in array.flat if not is_real_type(type(value))]
+        if wrong:
             from reprlib import repr as shortened
 
             raise TypeError(
                 f"{name} must hold real numbers, got "
-                f"{shortened(strangers[0])}{_hint_of_categories(name)}"
+                f"{shortened(wrong[0])}{_hint_of_categories(name)}"
             )
         warn_of_lost_integers(name, array.ravel().tolist())
         try:
@@ -245,7 +245,7 @@ def _hint_of_categories(name):
 
 
 def and_more(found: Sized) -> str:
-    """Return what an error adds after the first of the things that were found: how many more."""
+    """Return how many more were found, as text for an error that names the first of them."""
     return f" and {len(found) - 1} more" if len(found) > 1 else ""
 
 

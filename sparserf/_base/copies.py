@@ -3,8 +3,8 @@
 Of two copies one must not be held out while the other is fitted: the noise of the one is that of
 the other, so that what is learned by heart looks right. But where columns have few values, rows of
 the same values are new observations, which new rows will resemble as well: of two flags and a noisy
-y only fits that have seen all four kinds of rows say how well these are predicted. `copies_of`
-tells the two apart.
+y, only a fit that has seen all four kinds of rows says how well these are predicted. `copies_of`
+tells copies from such rows.
 """
 
 from __future__ import annotations
@@ -19,26 +19,30 @@ from .warnings import CopiedRowsWarning, warn
 if TYPE_CHECKING:
     from .types import DenseOrCSR
 
-# A row that so large a share of all rows equals, with another y, is a level: such as zeros alone.
-LARGE = 0.05
-# Of fewer different rows none can be spared.
+# Equal rows that are more than this share of all rows, and do not all have the same y, are no
+# copies of one another: rows of zeros alone, for example.
+COMMON_SHARE = 0.05
+# With fewer different rows than this, none are taken for copies.
 FEWEST_DIFFERENT = 10
-# A column of numbers tells rows apart if it has so many values, and so many times the number of
-# different rows.
+# A column of numbers tells rows apart if it has at least FEWEST_VALUES values, and at least
+# VALUES_OF_ROWS times as many as there are different rows.
 FEWEST_VALUES, VALUES_OF_ROWS = 20, 0.5
-# Where this share of all rows is different, new rows will be new, too. With fewer, a step of y in
-# one of 30 values, of 33 rows each with noise, has 20 times the error if values are held out whole.
+# Equal rows of different y may be copies only if at least this share of all rows is different. With
+# a smaller share the values are few, and must be seen: of y with a step at one of 30 values, 33
+# noisy rows each, the error is 20 times as large where all rows of a value are held out together.
 MANY_DIFFERENT = 0.25
-# Rows have the y of their equals if this share of them has: .77 of adult's, natural repeats.
+# Equal rows have the same y if at least this share of them has. In the data set adult, where equal
+# rows are different people, .77 have.
 SAME_Y = 0.95
-# The columns could make so many times as many different rows: equal by chance rows are not.
+# Equal rows are not equal by chance if the values of the columns could make at least this many
+# times as many different rows as there are rows.
 ROOM = 10.0
-# At most so many columns are looked at.
+# At most this many columns are looked at.
 MOST_COLUMNS = 200
-# Numbers of rows that are hashed at a time.
+# The number of cells that are hashed at a time.
 HASHED = 2**18
-# The share of the rows above which copies are worth a warning.
-WORTH_A_WORD = 0.1
+# The share of copies among the rows above which a warning is issued.
+WARNED_SHARE = 0.1
 
 
 def number_rows(X: DenseOrCSR) -> np.ndarray:
@@ -64,11 +68,12 @@ def number_rows(X: DenseOrCSR) -> np.ndarray:
 
 
 def _hashes(cells, keys):
-    """Return a hash of 64 bits for each cell, 0 for a cell of 0: a sum over a row does not see
-    which zeros are stored."""
-    numbers = np.asarray(cells, np.float64) + 0.0  # one 0
-    numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one NaN
+    """Return a hash of 64 bits for each cell; 0 for a cell of 0, so that the sum over a row does
+    not depend on which zeros are stored."""
+    numbers = np.asarray(cells, np.float64) + 0.0  # -0 becomes 0
+    numbers = np.where(np.isnan(numbers), np.nan, numbers)  # all NaN get the same bits
     h = numbers.view(np.uint64) ^ keys
+    # the mixing function of splitmix64
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         h = (h ^ (h >> np.uint64(shift))) * np.uint64(factor)
     return np.where(numbers == 0, np.uint64(0), h ^ (h >> np.uint64(31)))
@@ -88,7 +93,7 @@ def copies_of(
     y : the target, its rows along the first axis
     is_category : a mask of the columns that hold numbers of categories; None: none do
     """
-    number = _without_levels(number_rows(X), y)
+    number = _separate_common_rows(number_rows(X), y)
     different, first = np.unique(number, return_index=True)
     if not FEWEST_DIFFERENT <= len(different) < len(number):
         return None
@@ -117,11 +122,12 @@ def _has_y_of_first(number, y):
     return (y == y[first[place]]).reshape(len(y), -1).all(axis=1)
 
 
-def _without_levels(number, y):
-    """Return the numbers of rows, where those of a level are on their own."""
-    of_level = np.bincount(number) > LARGE * len(number)
-    of_level &= np.bincount(number[~_has_y_of_first(number, y)], minlength=len(of_level)) > 0
-    own = np.where(of_level[number], len(of_level) + np.arange(len(number)), number)
+def _separate_common_rows(number, y):
+    """Return the numbers of rows, each row of its own number where equal rows are common (see
+    COMMON_SHARE)."""
+    is_common = np.bincount(number) > COMMON_SHARE * len(number)
+    is_common &= np.bincount(number[~_has_y_of_first(number, y)], minlength=len(is_common)) > 0
+    own = np.where(is_common[number], len(is_common) + np.arange(len(number)), number)
     return np.unique(own, return_inverse=True)[1]
 
 
@@ -137,8 +143,8 @@ def _some_columns(X):
 
 
 def joined(number: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
-    """Return numbers under which rows are together that are so by their own numbers or by a group
-    (or None)."""
+    """Return a number for each row, equal for rows that a chain of equal numbers and shared groups
+    connects; groups : the group of each row, or None."""
     if groups is None:
         return number
     from scipy.sparse import coo_array
@@ -159,7 +165,7 @@ def warn_of_copies(number: np.ndarray | None) -> None:
     if number is None:
         return
     n, n_copies = len(number), len(number) - len(np.unique(number))
-    if n_copies > WORTH_A_WORD * n:
+    if n_copies > WARNED_SHARE * n:
         warn(
             f"{n_copies} of {n} rows are equal to one before them in all columns of X: equal rows "
             "are held out together, so that none is judged by its copy; where rows were copied, "

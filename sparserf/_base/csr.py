@@ -38,13 +38,13 @@ def csr_arrays(
 
 def _copy_structure(X):
     """Return X with its own index arrays, which no other code can change; values are shared."""
-    mine = copy(X)
+    own = copy(X)
     if X.format in ("csr", "csc", "bsr"):
-        mine.indices, mine.indptr = np.array(X.indices), np.array(X.indptr)
-        mine.data = np.require(X.data, requirements="A")  # compiled code needs aligned numbers
+        own.indices, own.indptr = np.array(X.indices), np.array(X.indptr)
+        own.data = np.require(X.data, requirements="A")  # compiled code needs aligned numbers
     elif X.format == "coo":
-        mine.coords = tuple(map(np.array, X.coords))
-    return mine
+        own.coords = tuple(map(np.array, X.coords))
+    return own
 
 
 def _is_canonical(X):

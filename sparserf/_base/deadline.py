@@ -71,20 +71,19 @@ def share_of_time(deadline: float, share: float) -> float:
 
 
 def limit_of_next(deadline: float, n: float) -> dict[str, float]:
-    """Return the arguments that limit the next of n calls that share the time until a
-    deadline."""
+    """Return the keyword arguments of the next of n calls that share the time until a deadline:
+    its `time_limit`, where there is a deadline."""
     return {} if deadline == NEVER else {"time_limit": max(1e-3, time_left(deadline) / n)}
 
 
 def fewer_in_time(n: int, fewest: int, seconds: float, power: int = 1) -> int:
-    """Return how many of n to look at in a small share of the current call's time left.
-
-    They are all n if that is enough time, and at least `fewest`.
+    """Return how many of n items to look at in 5 % of the time that the current call has left: all
+    n where that is enough time, and at least `fewest`.
 
     seconds : about the time that all n take
-    power : the power of n that the time grows with
+    power : the power of n in which the time grows
     """
-    own = 0.05 * time_left()
-    if own >= seconds:
+    allowed = 0.05 * time_left()
+    if allowed >= seconds:
         return n
-    return min(n, max(fewest, int(n * (own / seconds) ** (1 / power))))
+    return min(n, max(fewest, int(n * (allowed / seconds) ** (1 / power))))

@@ -9,10 +9,10 @@ import time
 from contextlib import suppress
 from typing import Literal
 
-# The seconds until a line is shown that the user did not ask for.
-UNASKED = 2.0
+# The seconds after which a call with verbose=None shows its line.
+AUTO_DELAY = 2.0
 # The seconds between two drawings of a line.
-REDRAWN = 0.2
+REDRAW_INTERVAL = 0.2
 
 # Held by the line that is on the screen: of fits on several threads, one is shown.
 _screen = threading.Lock()
@@ -88,13 +88,13 @@ class ScreenLine:
 
     def __init__(self, clock: ElapsedTime, screen: Terminal | NotebookOutput, stays: bool):
         self._clock, self._screen, self._stays = clock, screen, stays
-        self._next, self._draws = 0.0 if stays else UNASKED, False
+        self._next, self._draws = 0.0 if stays else AUTO_DELAY, False
 
     def __call__(self, share: float, held_out: float | None, n_terms: int | None) -> None:
         """Draw the line, unless it was drawn just now."""
         if self._clock.elapsed() >= self._next:
             self._draw(share, held_out, n_terms)
-            self._next = self._clock.elapsed() + REDRAWN
+            self._next = self._clock.elapsed() + REDRAW_INTERVAL
 
     def _draw(self, share, held_out, n_terms):
         """Draw the line now, if the screen is free or this line has it."""
@@ -200,11 +200,9 @@ def _takes_info(logger):
     """Return whether a handler of this logger, or of one above it, writes lines of level INFO."""
     from logging import INFO, NullHandler
 
-    is_taken, at = False, logger if logger.isEnabledFor(INFO) else None
+    at = logger if logger.isEnabledFor(INFO) else None
     while at is not None:
-        is_taken |= any(
-            handler.level <= INFO and not isinstance(handler, NullHandler)
-            for handler in at.handlers
-        )
+        if any(h.level <= INFO and not isinstance(h, NullHandler) for h in at.handlers):
+            return True
         at = at.parent if at.propagate else None
-    return is_taken
+    return False

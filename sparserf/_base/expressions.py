@@ -9,8 +9,7 @@ The operations are
 - functions: `cos`, `sin`, `tanh`, `exp`, `absolute`, `sign` (1 at 0), `positive` (the larger of z
   and 0), `at_most` (the smaller of z and a number);
 - of cells: `between`, `angle`, `units`, `saturate`, `impute`, `flag`, `table`;
-- of terms, many of which are written at once, in arrays: `reduce_inputs`, a sum or product over the
-inputs
+- of terms, many of which are written at once, in arrays: `reduce`, a sum or product over the inputs
   of each term, of `seen`, its inputs, and `parameter`, its numbers. `expanded` writes one term out
   in the other operations.
 """
@@ -79,7 +78,7 @@ def made(operation: str, *operands: Expression, **about: Any) -> Expression:
 
 
 def _joined(operation, *operands):
-    """Return a sum, or product, whose operands are none themselves."""
+    """Return a sum or product of the operands; those that are one themselves are flattened."""
     flat = [
         part
         for each in operands
@@ -89,6 +88,7 @@ def _joined(operation, *operands):
 
 
 def _read(value):
+    """Return a number as an expression, and an expression as it is."""
     return value if isinstance(value, Expression) else number(value)
 
 
@@ -118,7 +118,7 @@ def variable(name: str) -> Expression:
 
 
 def at_most(z: Expression, most: float) -> Expression:
-    """Return the smaller of z and a number, whose digits are not rounded."""
+    """Return the smaller of z and a number; printers write all digits of the number."""
     return made("at_most", z, most=most)
 
 
@@ -128,7 +128,7 @@ def raised(u: Expression, power: int) -> Expression:
 
 
 def _function(operation: str) -> Callable[[Expression], Expression]:
-    """Return what makes the expression of a function of one number."""
+    """Return a function that makes the expression of an operation on one operand."""
     return lambda z: made(operation, z)
 
 
@@ -222,8 +222,8 @@ def reduce_inputs(how: str, summand: Expression) -> Expression:
 
 
 def is_matrix(sums: Expression) -> bool:
-    """Return whether an expression `reduce_inputs` is a product of all inputs with a matrix of
-    numbers."""
+    """Return whether an expression of the operation `reduce` is the product of all inputs with a
+    matrix of numbers."""
     if sums.how != "add" or sums.operands[0].operation != "multiply":
         return False
     kinds = [each.operation for each in sums.operands[0].operands]

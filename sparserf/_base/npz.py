@@ -43,7 +43,7 @@ def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return (meta, arrays) of a file; raise ValueError for any other file."""
-    import json  # slow to import, both
+    import json  # slow to import, as is zipfile
     import zipfile
 
     try:

@@ -190,18 +190,20 @@ class ProgressReport:
         unknown number of iterations.
     held_out : float or None
         The mean loss of held-out rows of the best model so far.
+    ended : bool
+        Whether the user's callback has ended the fit.
     """
 
     share: float
     held_out: float | None
+    ended: bool
     span: tuple[float, float, bool]
 
     def __init__(
         self, callback: Callable[[Any], object] | None, show: ScreenLine | LogLines | _PartOf | None
     ):
         self._callback, self._show = callback, show
-        self.share, self.held_out = 0.0, None
-        self._ended = False  # whether the callback has ended the fit
+        self.share, self.held_out, self.ended = 0.0, None, False
         self._told = None  # the share that was last passed to the callback
         self.begin(0.0, 1.0, True)
 
@@ -209,11 +211,6 @@ class ProgressReport:
     def is_shown(self) -> bool:
         """Whether there is a display."""
         return self._show is not None
-
-    @property
-    def ended(self) -> bool:
-        """Whether the user's callback has ended the fit."""
-        return self._ended
 
     def begin(self, start: float, end: float, is_open: bool) -> None:
         """Begin a part of the work."""
@@ -254,15 +251,15 @@ class ProgressReport:
                     answer = self._callback(info)
             finally:
                 _here.report = here
-            self._ended = is_true("callback", answer)
-        return self._ended
+            self.ended = is_true("callback", answer)
+        return self.ended
 
     def finish(self, info: Any) -> None:
         """Report a share of 1 to the callback and the display, unless they have it.
 
         If the callback has ended the fit, report nothing.
         """
-        if self._ended:
+        if self.ended:
             return
         if self._told != 1.0:
             self.share, self.held_out = 1.0, info.validation_loss
@@ -289,7 +286,8 @@ class _PartOf:
 
 
 def nearness(first: float, distance: float, target: float) -> float:
-    """Return how much of the way from the first distance to the target is done, on a log scale."""
+    """Return the share of the way from the first distance to the target that is done, on a log
+    scale."""
     if not (np.isfinite(distance) and first > target > 0):
         return 0.0
     return (
@@ -376,9 +374,8 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
             keywords["callback"] = None if callback is None else report
             try:
                 fitted = function(*args, **keywords)
-            except (
-                RuntimeError
-            ) as error:  # into which Python turns a StopIteration that leaves a generator
+            except RuntimeError as error:
+                # Python makes one of a StopIteration that leaves a generator
                 if isinstance(error.__cause__, StopIteration):
                     raise error.__cause__ from None
                 raise

@@ -1,4 +1,4 @@
-"""Randomness: streams of random numbers, each of which can be made again, and samples of rows."""
+"""Streams of random numbers, each of which can be made again, and samples of rows."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def stream(seed: np.random.SeedSequence, k: int) -> np.random.Generator:
     return np.random.default_rng(
         np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, k))
     )
+
+
+def evenly(n: int, most: int) -> np.ndarray:
+    """Return at most so many of n indices, evenly spaced."""
+    return np.arange(n) if n <= most else np.arange(most) * n // most
 
 
 def draw_rows(n_rows: int, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -249,11 +249,11 @@ def stratified_folds(
 
 
 def _emptiest(growth, more, n):
-    """Return the folds of n groups of one composition, each the one in which the sum of squares of
-    the loads grows least.
+    """Return the folds of n groups of one composition: each group goes to the fold in which the sum
+    of squares of the loads grows least.
 
-    growth : by how much, but for a constant, it grows in each fold with the first group
-    more : by how much more with each further one
+    growth : for each fold, the growth by the first group, but for a constant
+    more : by how much more each further group makes it grow
     """
     most = min(n, n // len(growth) + 1 + int((growth.max() - growth.min()) / more + 1))
     steps = growth[:, None] + more * np.arange(most)

@@ -22,7 +22,7 @@ Options = TypeVar("Options", bound="FitOptions")
 SHARE_OF_SEARCH = 0.8
 
 
-def begin(
+def read_task_and_features(
     X: MatrixLike,
     y: ArrayLike,
     options: Options,

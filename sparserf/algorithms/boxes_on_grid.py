@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..rows import Rows
 
 # (place of the input, low, high) for one input or two
-Box: TypeAlias = "list[tuple[int, float, float]]"
+GridBox: TypeAlias = "list[tuple[int, float, float]]"
 
 # The most boxes: of more, terms of the model come nearer.
 MOST_BOXES = 20
@@ -93,7 +93,7 @@ def _inputs_and_pairs(features, max_order):
     return inputs, list(zip(one[best].tolist(), other[best].tolist(), strict=True))
 
 
-def _taken(grid: _Grid, f: np.ndarray, h: np.ndarray, most: int, tol: float) -> list[Box]:
+def _taken(grid: _Grid, f: np.ndarray, h: np.ndarray, most: int, tol: float) -> list[GridBox]:
     """Return the boxes in the order in which orthogonal least squares takes them."""
     share, one_row = grid.sums(h), h.min() / 2
     some = (share > one_row) & (share < 1 - one_row)
@@ -149,7 +149,7 @@ class _Grid:
             parts += [each.ravel() for each in (both, of_i - both, of_j - both, above)]
         return np.concatenate(parts)
 
-    def box(self, k: int) -> Box:
+    def box(self, k: int) -> GridBox:
         """Return candidate k."""
         part, n = int(np.searchsorted(self._ends, k, side="right")), len(self._edges)
         k -= int(self._ends[part - 1]) if part else 0
@@ -163,7 +163,7 @@ class _Grid:
         asked = (i, self._edges[i][at_i], side >= 2), (j, self._edges[j][at_j], side % 2)
         return [(v, t, np.inf) if above else (v, -np.inf, t) for v, t, above in asked]
 
-    def rows_in(self, box: Box) -> np.ndarray:
+    def rows_in(self, box: GridBox) -> np.ndarray:
         """Return 1 for each row in a box, else 0."""
         inside = [(low < self._X[:, i]) & (self._X[:, i] <= high) for i, low, high in box]
         return np.all(inside, axis=0).astype(np.float64)

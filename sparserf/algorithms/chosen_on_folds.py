@@ -26,7 +26,7 @@ from .._base.warnings import TimeLimitWarning, warn
 from .arguments import Arguments
 from .dependent_rows import warn_of_dependent_rows
 from .folds import folds_of, given_splits, strata_of
-from .held_out_loss import HeldOutLoss, best_constant
+from .held_out_loss import HeldOutLoss, constant_margins
 from .rounds import ROUNDS_OF_CHOICE, Options, fit_in_rounds
 from .task import merge_solutions
 
@@ -251,7 +251,7 @@ def chosen_on_folds(method: Method, folds: Folds, budget: Budget) -> Chosen:
             break
 
     zeros = np.zeros(loss.targets.shape[-2:])
-    constant = loss.losses(zeros + (best_constant(loss) if method.has_constant else 0.0))
+    constant = loss.losses(zeros + (constant_margins(loss) if method.has_constant else 0.0))
     told = loss.in_units_of_y(float(loss.weight @ constant))
     if taken.loss == np.inf:
         return Chosen(None, False, told, n_folds)

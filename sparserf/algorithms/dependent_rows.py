@@ -28,6 +28,7 @@ import numpy as np
 
 from .._base.copies import copies_of
 from .._base.deadline import time_left
+from .._base.random import evenly
 from .._base.threads import single_threaded_blas
 from .._base.warnings import GroupedRowsWarning, warn
 from ..columns.clocks import DATES
@@ -96,7 +97,7 @@ def warn_of_dependent_rows(task: Task) -> None:
     rows = task.raw
     if not rows.in_memory or rows.is_sparse or rows.n_rows < FEWEST_ROWS or time_left() == 0:
         return
-    index = looked_at(rows.n_rows)
+    index = evenly_spaced_runs(rows.n_rows)
     table = None if task.encoder is None else task.encoder.table
     X = np.array(rows.array(index), np.float64)
     dates: Sequence[int] = ()
@@ -147,12 +148,7 @@ def _message(seen, table):
     )
 
 
-def evenly(n: int, most: int) -> np.ndarray:
-    """Return at most so many of n indices, evenly spaced."""
-    return np.arange(n) if n <= most else np.arange(most) * n // most
-
-
-def looked_at(n: int) -> np.ndarray:
+def evenly_spaced_runs(n: int) -> np.ndarray:
     """Return the indices of the rows to look at, ascending: all, or runs, evenly spaced."""
     if n <= MOST_ROWS:
         return np.arange(n)

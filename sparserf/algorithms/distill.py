@@ -40,8 +40,9 @@ from .._base.random import draw_rows
 from .._base.splits import check_groups, draw_groups
 from .._base.threads import check_workers, single_threaded_blas
 from .._base.warnings import CopiedRowsWarning, GroupedRowsWarning
+from ..columns.frames import is_frame
 from ..columns.made_rows import draw_sources, take_cells
-from ..columns.table import Table, is_frame
+from ..columns.table import Table
 from ..columns.targets import as_labels
 from ..losses import LOSSES, check_loss
 from ..model import ConvergenceWarning

@@ -22,9 +22,9 @@ from .._base.checks import check_alphas, check_real
 from .._base.progress import shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import make_projection
-from ..linear import ProjectedProblem
+from ..linear import ProjectedProblem, has_few_inputs
 from .chosen_on_folds import FoldOptions, fit_as_chosen
-from .drp_fit import DRPOptions, NewtonFit, RidgeFit, has_few_inputs, linear_fit, read_task
+from .drp_fit import DRPOptions, NewtonFit, RidgeFit, linear_fit, read_task
 from .path import models_along
 from .rounds import is_in_rounds, models_of_each
 from .task import model_of, with_ranges
@@ -346,7 +346,7 @@ class PenaltyPath:
         self.has_constant = options.fit_intercept
         self._n_fitted, self._n_rows = folds.n_fitted, task.rows.n_rows
         fit = linear_fit(folds.task.centered(self.has_constant), [1.0], self._options)
-        fit.begin(1.0, np.inf)
+        fit.set_penalty(1.0, np.inf)
         self._trace = fit.trace()
 
     def places(self, n_rows: int) -> list[float]:
@@ -360,7 +360,7 @@ class PenaltyPath:
         """Return the fit of all targets of a task, at zero coefficients."""
         # folds may begin on several threads, each with the same draws
         options = replace(self._options, rng=deepcopy(self._options.rng))
-        is_ridge = task.loss.is_quadratic and has_few_inputs(task.rows, options)
+        is_ridge = task.loss.is_quadratic and has_few_inputs(task.rows, options.n_projections)
         task, places = task.centered(self.has_constant), self.places(task.rows.n_rows)
         return [(RidgeFit if is_ridge else NewtonFit)(task, places, options)]
 
@@ -416,7 +416,7 @@ def fit_path(task: Task, options: DRPOptions, alphas: Sequence[float]) -> list[S
             if options.accelerate:
                 newton.fit_at(alpha, options.tol, options.most_iterations)
             else:
-                fit.begin(alpha, options.tol)
+                fit.set_penalty(alpha, options.tol)
                 diverges = algorithm_2(fit, projected, options.most_iterations)
                 fit.progress.correct(fit.objective())  # on the way to w* it may rise
 

@@ -1,10 +1,9 @@
-"""The fit of `drp`: its arguments, its start at zero coefficients, and the way in which it makes
-Newton steps."""
+"""The fit of `drp`: its arguments, and its start at zero coefficients."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,18 +17,13 @@ from .._base.checks import (
 )
 from ..features import PROJECTIONS, Linear
 from ..linear import (
-    AdaptiveSteps,
     Inputs,
-    InputSteps,
     LinearFit,
     LinearProblem,
     MultinomialLinearFit,
     MultinomialLinearProblem,
-    RangeBasis,
-    RangeSteps,
     RidgeSolutions,
-    Sketch,
-    SketchSteps,
+    choose_steps,
     descend,
 )
 from ..losses import LOSSES
@@ -44,9 +38,7 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..features.feature_set import Solution
     from ..features.projections import ProjectionName
-    from ..linear import NewtonSteps
     from ..model import FitInfo
-    from ..rows import Rows
     from .task import Progress
 
 
@@ -132,11 +124,12 @@ class NewtonFit:
     def _steps(self):
         """The Newton steps of each fit; the paper's iteration, which has none, draws nothing for
         them."""
-        return choose_steps(self.fit, self._options)
+        options = self._options
+        return choose_steps(self.fit, options.n_projections, options.kind, options.rng)
 
     def fit_at(self, alpha: float, tol: float, most_iterations: int) -> None:
         """Go on to a penalty, until the relative error is proved to be at most tol."""
-        self.fit.begin(alpha, tol)
+        self.fit.set_penalty(alpha, tol)
         if isinstance(self.fit, MultinomialLinearFit):
             self.fit.descend(self._steps, most_iterations)
         else:
@@ -168,37 +161,3 @@ class RidgeFit(NewtonFit):
     def fit_at(self, alpha: float, tol: float, most_iterations: int) -> None:
         """Go to the optimum at a penalty."""
         self._solutions.set_alpha(alpha)
-
-
-def has_few_inputs(rows: Rows, options: DRPOptions) -> bool:
-    """Return whether the second moments of the inputs take the place of a sketch: of few, or of
-    more where X is dense."""
-    few_inputs, most_few_inputs = 256, 2048
-    least_density = 0.25
-
-    d, m = rows.n_features_in, options.n_projections
-    few = max(few_inputs, min(most_few_inputs, rows.row_size / least_density))
-    return d <= min(rows.n_rows, few, d if m is None else m)
-
-
-def choose_steps(fit: LinearFit, options: DRPOptions) -> list[NewtonSteps]:
-    """Return the `NewtonSteps` of a fit, of several classes together those of each."""
-    # Second moments that take longer than this number of passes over the rows wait until conjugate
-    # gradients take as many steps.
-    few_passes = 10
-
-    inputs, m = fit.inputs, options.n_projections
-    n_fits = len(fit.w) if isinstance(fit, MultinomialLinearFit) else 1
-    if has_few_inputs(inputs.rows, options):
-        steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
-        if m or steps[0].n_passes <= few_passes:
-            return steps
-        return [AdaptiveSteps(lambda own=own: own, slow=own.n_passes) for own in steps]
-    # all share one
-    sketch = cache(lambda: Sketch(inputs, m, options.kind, fit.problem.fit_intercept, options.rng))
-    if m:
-        return [SketchSteps(sketch()) for _ in range(n_fits)]
-    basis = RangeBasis(inputs, fit.problem.fit_intercept, options.rng)
-    return [
-        AdaptiveSteps(lambda: SketchSteps(sketch()), first=RangeSteps(basis)) for _ in range(n_fits)
-    ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._base.checks import check_real, text_of
 from .._base.screen import short_name
-from ..columns.clocks import what_of
+from ..columns.clocks import kind_of_times
 from ..columns.places import find_columns
 from ..expansion.terms import (
     column_clocks,
@@ -249,6 +249,6 @@ def read_ends(
 
 def _number(what, end, clock):
     """Return an end of a column as a number; of a column of times it may be such a time."""
-    if clock is not None and what_of(type(end)):
+    if clock is not None and kind_of_times(type(end)):
         return clock.days(what, end)
     return check_real(what, end, -LARGEST)

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 # Up to so many rows there are so many folds; with more rows one part is held out.
 FOLDS_OF_ROWS = ((50_000, 5), (200_000, 3))
-# The one part is one of so many.
+# Where one part of the rows is held out, it is one of so many.
 PARTS = 5
-# The most folds of a share, and of more effort.
+# The most folds where the user gives a share to hold out, and where more effort asks for more.
 MOST_FOLDS, MOST_FOLDS_OF_EFFORT = 5, 10
 
 
@@ -56,7 +56,8 @@ class Folds:
 
     task : the task of these rows
     splits : for each fold the masks of the rows to fit and to hold out
-    many : the rows for what is fitted to many; those of the search where there are no more
+    many : the rows for what is fitted to many of them, of which those of the search are a sample,
+        or all
     are_of_rows : whether they were drawn row by row, neither by groups nor by the user; copies of a
         row count as one
     copies : where they were, the number of each row and its copies, which are together; None where

@@ -39,7 +39,7 @@ from .._base.progress import Ended, parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import Linear, RandomNeurons, check_any_sign, draw_all, sines_of_few
 from ..model import gap_in_words
-from .auto_features import begin
+from .auto_features import read_task_and_features
 from .chosen_on_folds import FoldOptions, SizePath, fit_as_chosen
 from .harfe_fit import HarfeOptions, L0Fit, begin_fits
 from .path import begun_in_time, models_along
@@ -100,7 +100,7 @@ class PursuitFit(Fit, Protocol):
         """End an iteration: note the objective and call the callback. Return whether to stop."""
         ...
 
-    def finish(self) -> None:
+    def go_to_best(self) -> None:
         """Go to the best iterate since the last `restart`."""
         ...
 
@@ -411,7 +411,7 @@ def harfe_path(
 def read_call(X: MatrixLike, y: ArrayLike, options: HarfeOptions) -> tuple[Task, FeatureSet]:
     """Return the task of a call, and the dictionary, drawn whole."""
     is_default = options.features is None and options.order is None and options.activation is None
-    task, found = begin(X, y, options, "apart", has_ranks=is_default)
+    task, found = read_task_and_features(X, y, options, "apart", has_ranks=is_default)
     if options.is_auto and not len(task.features):  # there was no time to find any
         dictionary = task.features
     else:
@@ -488,7 +488,7 @@ class HarfePath(SizePath):
             fit.restart()
             algorithm_1(fit, place, EXCHANGES)
             if isinstance(fit, L0Fit):  # sweeps over classes at the end are not worth their time
-                fit.finish()
+                fit.go_to_best()
 
     def fit(
         self, task: Task, options: HarfeOptions, values: Sequence[tuple[int, float] | None]
@@ -543,9 +543,9 @@ def _go_to(options, fit, s):
             grow(fit, s)
         algorithm_1(fit, s, options.max_iter)
     except Ended:
-        fit.finish()
+        fit.go_to_best()
         raise
-    fit.finish()
+    fit.go_to_best()
 
 
 def draw_dictionary(task: Task, options: HarfeOptions) -> FeatureSet:

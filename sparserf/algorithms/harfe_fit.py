@@ -340,7 +340,7 @@ class L0Fit:
         ended = self.progress.ask(self.info)
         return self.at_rest or self.fits_well or ended
 
-    def finish(self) -> None:
+    def go_to_best(self) -> None:
         """Go back to the best iterate since the last `restart`."""
         self.iterate = self._best or self.iterate
         # one that is not feasible may have been lower

@@ -123,7 +123,7 @@ class MultinomialL0Fit(JointFit[OneClassL0Fit]):
         self.fits_well = self.loss() <= self._tol**2 * self._loss_of_constant
         return self.progress.ask(self.info) or self.at_rest or self.fits_well
 
-    def finish(self) -> None:
+    def go_to_best(self) -> None:
         """Go to the best coefficients of all classes on their supports."""
         if not self.stopped:
             self.descend(OneClassL0Fit.settle_on_support)

@@ -122,7 +122,7 @@ class HeldOutLoss:
         return bool(mean > least)
 
 
-def best_constant(loss: HeldOutLoss, start: np.ndarray | None = None) -> np.ndarray:
+def constant_margins(loss: HeldOutLoss, start: np.ndarray | None = None) -> np.ndarray:
     """Return the margins of the best constant on the rows held out, (n_targets, 1).
 
     start : margins to begin at

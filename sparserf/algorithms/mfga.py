@@ -51,7 +51,7 @@ from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, Coefficie
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .arguments import FitOptions
-from .auto_features import begin
+from .auto_features import read_task_and_features
 from .chosen_on_folds import FoldOptions, SizePath, fit_as_chosen
 from .path import begun_in_time
 from .rounds import fit_in_rounds
@@ -372,7 +372,7 @@ def mfga_path(
 def read_call(X: MatrixLike, y: ArrayLike, options: MfgaOptions) -> tuple[Task, FeatureSet]:
     """Return the task of a call, and all candidates."""
     has_ranks = options.features is None
-    task, found = begin(X, y, options, "together", has_ranks)
+    task, found = read_task_and_features(X, y, options, "together", has_ranks)
     _check_outputs(task, options)
     if options.is_auto and not len(task.features):  # there was no time to find any
         return task, task.features
@@ -545,7 +545,9 @@ def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
     )
 
 
-def norms(rows: Rows, features: FeatureSet, weight: np.ndarray, fit_intercept: bool) -> np.ndarray:
+def root_mean_squares(
+    rows: Rows, features: FeatureSet, weight: np.ndarray, fit_intercept: bool
+) -> np.ndarray:
     """Return the root mean square of each feature, around its mean where there is an intercept;
     infinity for a constant."""
     # A feature whose variance is below this share of its mean square is taken for a constant.
@@ -563,7 +565,7 @@ def greedy_fits(
     """Return a fit of each target, or one of all classes together, before the first round."""
     r = np.ones(len(candidates))
     if options.normalize:
-        r = norms(task.rows, candidates, task.weight, options.fit_intercept)
+        r = root_mean_squares(task.rows, candidates, task.weight, options.fit_intercept)
 
     is_small = n_nonzero_coefs * len(candidates) <= LARGEST_TABLE
     if (
@@ -642,7 +644,7 @@ class GreedySolver(Protocol):
         """Minimise the objective over all coefficients of the features that are in."""
         ...
 
-    def settle(self, certified: bool) -> None:
+    def complete_refit(self, certified: bool) -> None:
         """Complete the last refit, before the coefficients are read; not certified: without a pass
         over the rows."""
         ...
@@ -739,7 +741,7 @@ class GreedyFit:
 
         The gap is the distance to a lower bound on the objective of any model of as many terms.
         """
-        self._solver.settle(certified)
+        self._solver.complete_refit(certified)
         at, problem, gap = self._solver.iterate, self._problem, np.inf
         if certified:
             squares = self._solver.gradients() ** 2  # which may overflow: a bound that says nothing
@@ -757,7 +759,7 @@ class GreedyFit:
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
-        self._solver.settle(True)
+        self._solver.complete_refit(True)
         at = self._solver.iterate
         return self._solution_of(at.w, at.b)
 

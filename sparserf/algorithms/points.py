@@ -41,7 +41,7 @@ from .._base.threads import single_threaded_blas
 from ..expansion.terms import column_names, term_gains, terms_of
 from ..losses import PROBABILISTIC
 from ..losses.classification import sigmoid
-from ..model import SparseModel
+from ..model import SparseModel, check_model
 from .task import rows_of_positive_weight
 
 if TYPE_CHECKING:
@@ -157,13 +157,12 @@ def points(
     with single_threaded_blas(), rows:
         sets = RuleSets.of_rows(rows, model.features, gain, w, weight / weight.sum())
     sign = np.where(model.features.nonnegative, np.sign(gain), 0)  # that points must have
-    return _told(model, words, gain, best_score(sets, w, max_points, sign))
+    return _points_of(model, words, gain, best_score(sets, w, max_points, sign))
 
 
 def _rules_of(model):
     """Check that a model is a classifier of two classes by a few rules; return these in words."""
-    if not isinstance(model, SparseModel):
-        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
+    check_model(model)
     if model.classes is None or len(model.classes) != 2 or model.loss not in PROBABILISTIC:
         raise ValueError(
             f"model must be a classifier of two classes with probabilities, got {model!r}: fit it "
@@ -296,8 +295,8 @@ def _best_scales(sets, points, scale):
     return t, sets.loss(t * sums)
 
 
-def _told(model, words, gain, score):
-    """Return the points with the rules in words, and the model that they make."""
+def _points_of(model, words, gain, score):
+    """Return the `Points` of a score: the rules in words, and the model that they make."""
     p, offset = score.points[:-1], int(score.points[-1])
     kept = np.flatnonzero(p)
     small = replace(

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._base.progress import check_not_ended
+from .._base.random import evenly
 from ..columns.made_rows import with_made_rows
 from ..features import FeatureSet
 from .task import power_of_two
@@ -51,7 +52,7 @@ RIDGE = 1e-8
 LEAST_CURVATURE = 1e-3
 
 
-def moves(model: SparseModel, rows: Rows) -> np.ndarray:
+def movable(model: SparseModel, rows: Rows) -> np.ndarray:
     """Return a mask of the terms that polishing can move: cosines and sines of dense weights.
 
     None move with CSR rows, and where coefficients must be at least 0, or are held near others, as
@@ -60,10 +61,10 @@ def moves(model: SparseModel, rows: Rows) -> np.ndarray:
     features = model.features
     if rows.is_sparse or features.nonnegative.any() or features.is_local.any():
         return np.zeros(len(features), bool)
-    return features.mask(_moves)
+    return features.mask(_is_movable)
 
 
-def _moves(block: FeatureBlock) -> bool:
+def _is_movable(block: FeatureBlock) -> bool:
     """Return whether the features of a block can be moved."""
     return block.is_periodic and block.inputs is None
 
@@ -82,9 +83,9 @@ def rows_to_polish_on(
 
     encoder : the column encoder that encoded the rows
     """
-    index = np.arange(n := min(rows.n_rows, ROWS)) * rows.n_rows // n
+    index = evenly(n := rows.n_rows, ROWS)
     X, weight = rows.array(index), weight[index]
-    if n_made := min(ROWS - n, n):
+    if (n_made := min(ROWS - n, n)) > 0:
         X, weight = with_made_rows(X, weight, encoder, n_made, MADE)
     return rows.on_same_threads(X), weight / weight.sum()
 
@@ -99,7 +100,7 @@ def polished(
     fit_intercept : whether the intercept may change
     """
     steps = steps_for(len(small.features), small.features.n_inputs)
-    if not (steps and moves(small, rows).any()):
+    if not (steps and movable(small, rows).any()):
         return small
     unit = power_of_two(np.atleast_2d(model.coef))
     f = rows.vectors.fetch(rows.apply(model.features, np.atleast_2d(model.coef) / unit))
@@ -111,7 +112,7 @@ def polished(
     U = terms.nearest(steps)
     if U is None:
         return small
-    features, coef = terms.at_last(U)
+    features, coef = terms.features_and_coef(U)
     coef, b = np.split(coef * size * unit, [len(features)], axis=1)
     if not (np.isfinite(coef).all() and np.isfinite(b).all()):
         return small
@@ -156,7 +157,7 @@ class _Terms:
         self._scale, lines, start = np.ones(n_terms), [], 0
         for block in features.blocks:
             here = slice(start, start := start + len(block))
-            if _moves(block):
+            if _is_movable(block):
                 offset = block.offset + block.sigma.phase + block.weights @ self._mean
                 lines.append(np.hstack([block.weights * self._unit, offset[:, None]]))
                 self._is_cosine[here], self._scale[here] = True, 1 / block.scale
@@ -210,11 +211,11 @@ class _Terms:
         found = minimize(error_and_slope, np.zeros(unit.size), jac=True, **how)
         return self._start + unit * found.x.reshape(unit.shape)
 
-    def at_last(self, U: np.ndarray) -> tuple[FeatureSet, np.ndarray]:
+    def features_and_coef(self, U: np.ndarray) -> tuple[FeatureSet, np.ndarray]:
         """Return the features of weights U and their coefficients, (n_outputs, n_terms)."""
         coef, blocks, start = self.at(U).coef.T * self._scale, [], 0
         for block in self._features.blocks:
-            if _moves(block):
+            if _is_movable(block):
                 own = U[start : (start := start + len(block))]
                 weights = own[:, :-1] / self._unit
                 offset = own[:, -1] - block.sigma.phase - weights @ self._mean

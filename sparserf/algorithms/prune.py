@@ -42,15 +42,16 @@ import numpy as np
 from .._base.calls import checks_call
 from .._base.checks import check_flag, check_integer, check_real
 from .._base.progress import check_not_ended
+from .._base.random import evenly
 from .._base.threads import single_threaded_blas
 from ..features import BoxBlock, FeatureSet, Linear, between_rows
 from ..losses import PROBABILISTIC
 from ..losses.classification import softmax
 from ..losses.links import LINKS
-from ..model import SparseModel
+from ..model import SparseModel, check_model
 from ..solvers.nonnegative import nonnegative_minimum
 from .boxes_on_grid import MOST_BOXES, nearest_boxes
-from .polish import moves, polished, rows_to_polish_on, steps_for
+from .polish import movable, polished, rows_to_polish_on, steps_for
 from .task import power_of_two, rows_of_positive_weight
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ MOST_LOOKED_AT = 3_000
 ROWS_A_TERM = 8
 # At least so many rows are looked at.
 FEWEST_ROWS = 10_000
-# Where cosines are moved, the gain of other terms, but for linear functions, counts so much when
-# terms are chosen: a cosine that is moved gains more.
+# Where cosines are moved, the gain of terms that stay as they are is multiplied by this when terms
+# are chosen, but for linear functions: a cosine gains more once it is moved.
 STILL = 0.5
 # A penalty on the square of the difference, of this share of the variance of a bump, holds the
 # coefficients of bumps near those of the model: many narrow bumps around rows fit any values there,
@@ -75,14 +76,16 @@ RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.
 DEPENDENT = 1e-9
 # Terms that leave less than this share of the variance are as good as all terms together.
-ALL = 1e-14
+NEGLIGIBLE = 1e-14
 # A feature whose variance is less than this share of its mean square is a constant.
 CONSTANT = 1e-13
-# The lines of G - Q'Q of so many features, those of the largest gains, are made at once, of so many
-# lines of Q at a time: Q is read from memory once for all of them, the next terms most likely.
-AHEAD, CACHED = 8, 32
-# Beyond so many terms the next is the best of these, while its gain is so near the largest.
-ONE_BY_ONE, NEAR, PART = 300, 0.5, 8
+# The lines of G - Q'Q of at least AHEAD features, those of the largest gains, which most likely are
+# the next terms, are made at once: Q is then read from memory once for all of them, CACHED lines at
+# a time. Of k terms taken they are k / PART, if that is more.
+AHEAD, CACHED, PART = 8, 32, 8
+# Beyond ONE_BY_ONE terms the next is the best of these, while its gain is at least NEAR times the
+# largest.
+ONE_BY_ONE, NEAR = 300, 0.5
 # A change below this number of units in the last place may be rounding alone; coefficients fitted
 # to it could be of any size.
 ROUNDING_UNITS = 100
@@ -198,8 +201,7 @@ def prune(
     >>> bool(np.var(small.predict(X) - model.predict(X)) <= 0.01 * np.var(model.predict(X)))
     True
     """
-    if not isinstance(model, SparseModel):
-        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
+    check_model(model)
     rows = model.features.rows_of(X, workers)
     if rows.n_rows == 0:
         raise ValueError(f"X must have at least one row, got shape (0, {rows.n_features_in})")
@@ -247,13 +249,13 @@ def in_few_terms(
 ) -> SparseModel | None:
     """Return the model in the most terms that may stay, with its cosines moved to where it is
     nearest; None where fewer terms do, or none can be moved."""
-    most, can_move = pruning.most, moves(model, rows)
+    most, can_move = pruning.most, movable(model, rows)
     is_few = most < len(can_move) and steps_for(most, model.features.n_inputs)
     if not (is_few and can_move.any()):
         return None
     rows, h = rows_to_polish_on(rows, weight, model.features.encoder)
-    counts = np.where(can_move | model.features.is_linear, 1.0, STILL)
-    small = pruned(rows, model, h, pruning, counts)
+    preference = np.where(can_move | model.features.is_linear, 1.0, STILL)
+    small = pruned(rows, model, h, pruning, preference)
     if len(small.support) < most:
         return None
     return polished(small, model, rows, h, pruning.fit_intercept)
@@ -264,12 +266,12 @@ def pruned(
     model: SparseModel,
     weight: np.ndarray,
     pruning: Pruning,
-    counts: np.ndarray | float = 1.0,
+    preference: np.ndarray | float = 1.0,
 ) -> SparseModel:
     """Return the model in at most `most` of its terms, in fewer where these change its predictions
     little.
 
-    counts : what the gain of each term counts when terms are chosen
+    preference : the factor of the gain of each term when terms are chosen
     """
     most, tol, change = pruning.most, pruning.tol, pruning.change
     looked_at = MOST_LOOKED_AT if pruning.looked_at is None else pruning.looked_at
@@ -307,9 +309,9 @@ def pruned(
     change = float(change) / unit / size
     # ** would raise where the square is infinite
     largest = max(tol * variance + change * change, rounding * variance)
-    counts = np.broadcast_to(counts, is_large.shape)[large]
+    preference = np.broadcast_to(preference, is_large.shape)[large]
     problem = LeastSquares(
-        G, c, variance, _least_pivots(G, m, rounding), features.nonnegative, counts
+        G, c, variance, _least_pivots(G, m, rounding), features.nonnegative, preference
     )
     S, w = best_terms(problem, most, largest)
     if len(S) == len(coef[0]):
@@ -419,7 +421,7 @@ class LeastSquares:
     G, c, variance : Phi' diag(h) Phi, f' diag(h) Phi and tr f' diag(h) f
     least : for each feature the least d at which it may be taken
     nonnegative : a mask of the features whose coefficients must be at least 0
-    counts : what the gain of each feature counts when the next is taken
+    preference : the factor of the gain of each feature when the next is taken
     """
 
     G: np.ndarray
@@ -427,7 +429,7 @@ class LeastSquares:
     variance: float
     least: np.ndarray
     nonnegative: np.ndarray
-    counts: np.ndarray | float = 1.0
+    preference: np.ndarray | float = 1.0
 
     def residual_variance(self, S: np.ndarray, w: np.ndarray) -> float:
         """Return the mean square of f - Phi w', for the best coefficients w of terms S, (n_outputs,
@@ -451,7 +453,7 @@ def best_terms(problem: LeastSquares, most: int, largest: float) -> tuple[np.nda
             return S, w
         has_ended = (
             len(S) == most
-            or goal < ALL * problem.variance
+            or goal < NEGLIGIBLE * problem.variance
             or problem.residual_variance(S, w) > goal
         )
         w = np.stack(
@@ -486,7 +488,7 @@ def orthogonal_least_squares(
         check_not_ended()
         gain = np.where(d > problem.least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
         of_right_sign = np.where(problem.nonnegative & (c <= 0).all(axis=0), 0.0, gain)
-        worth = problem.counts * (of_right_sign if of_right_sign.any() else gain)
+        worth = problem.preference * (of_right_sign if of_right_sign.any() else gain)
         j = int(worth.argmax())
         if not gain[j] > 0:
             break
@@ -556,10 +558,9 @@ def _least_pivots(G, m, rounding):
 
 def _rows_looked_at(rows, weight, n):
     """Return at least n evenly spaced rows, or all of them, and their weights, of sum 1."""
-    n = min(max(n, FEWEST_ROWS), rows.n_rows)
-    index = np.arange(n) * rows.n_rows // n
+    index = evenly(rows.n_rows, max(n, FEWEST_ROWS))
     h = weight[index]
-    return rows.take(index) if n < rows.n_rows else rows, h / h.sum()
+    return rows.take(index) if len(index) < rows.n_rows else rows, h / h.sum()
 
 
 def _is_among_largest(rows, features, coef, h, n):

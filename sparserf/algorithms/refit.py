@@ -33,7 +33,7 @@ from .._base.threads import single_threaded_blas
 from ..expansion.fit_info import warn_unconverged
 from ..losses import LOSSES, check_loss
 from ..losses.base import Loss
-from ..model import SparseModel
+from ..model import SparseModel, check_model
 from .arguments import ColumnSetting, FitOptions, RowSetting
 from .default.fit_of_terms import FitOfTerms, minimised
 from .default.mean import with_best_intercept
@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from .edits import Edit, Ends, TermKey, Terms
 
-# The most passes over the rows, and the share of the objective by which it then falls no more.
-PASSES, FALLS = 100, 1e-10
+# The most passes over the rows; and the relative decrease of the objective in a pass below which it
+# has come to rest.
+PASSES, LEAST_DECREASE = 100, 1e-10
 # The most numbers of the Hessians of all outputs: 0.8 GB, of which there are a few copies.
 MOST_NUMBERS = 1e8
 # lambda: beside the curvature of the mean loss, it counts so much what coefficients were before.
@@ -233,7 +234,7 @@ def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> Sparse
     )
 
 
-class Again(NamedTuple):
+class Refitted(NamedTuple):
     """The coefficients and intercepts of a model that is fitted again, and the mean loss of the
     rows with it and with the model before, in units of y."""
 
@@ -250,7 +251,7 @@ def fitted_again(
     sign: np.ndarray,
     is_frozen: np.ndarray,
     trust: float,
-) -> Again:
+) -> Refitted:
     """Fit the terms of the edited model that are not frozen to the rows of a task.
 
     model : the model before it was edited
@@ -272,7 +273,7 @@ def fitted_again(
         fixed = (rows.apply(terms.take(frozen), w[own][:, frozen]),) if len(frozen) else ()
         tilt = trust * slopes[0][own], trust * slopes[1][own]
         one = replace(fit, fixed=fixed, tilt=tilt, output=k)
-        found.append(minimised(one, w[own][:, free], b[own], RIDGE, PASSES, FALLS))
+        found.append(minimised(one, w[own][:, free], b[own], RIDGE, PASSES, LEAST_DECREASE))
     solution = zip(*(each.solution for each in found), strict=True)
     w, b = fit.in_units_of_y(*map(np.concatenate, solution))
     if not (np.isfinite(w).all() and np.isfinite(b).all()):
@@ -287,13 +288,7 @@ def fitted_again(
     coef[..., free] = w.reshape(*coef.shape[:-1], len(free))
     loss = fit.total(np.concatenate([each.losses for each in found]))
     is_one = np.ndim(model.intercept) == 0
-    return Again(coef, float(b[0]) if is_one else b, loss, fit.total(losses_before))
-
-
-def check_model(model: SparseModel) -> None:
-    """Check that a model is one."""
-    if not isinstance(model, SparseModel):
-        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
+    return Refitted(coef, float(b[0]) if is_one else b, loss, fit.total(losses_before))
 
 
 def _loss_of(model, loss):

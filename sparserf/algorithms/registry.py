@@ -78,8 +78,6 @@ REGISTRY: dict[str, Algorithm] = {
         needs_rows=("n_nonzero_coefs", "alpha"),
     ),
     "drp": Algorithm(
-        drp.drp,
-        Path(drp.drp_path, "alpha", "alphas", from_largest=True),
-        needs_rows=("alpha",),
+        drp.drp, Path(drp.drp_path, "alpha", "alphas", from_largest=True), needs_rows=("alpha",)
     ),
 }

@@ -50,9 +50,9 @@ from ..columns.encodings import (
     fit_rank_encoder,
     target_encode,
 )
-from ..columns.frames import names_of_frame
+from ..columns.frames import is_frame, is_table, names_of_frame
 from ..columns.kinds import NUMBER, Encoding
-from ..columns.table import Table, is_frame, is_table
+from ..columns.table import Table
 from ..columns.targets import encode_target, warn_of_labels, weighted_by_class
 from ..columns.times import read_times
 from ..expansion.ranges import Ranges

@@ -19,7 +19,7 @@ from .._base.arrays import check_no_overflow, namespace
 from ..expansion.outputs import of_output
 from ..features import FeatureSet
 from ..rows import read_rows
-from .encodings import putter, slopes, smooth_encodings
+from .encodings import encoding_derivatives, putter, smooth_encodings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ..rows import Block
 
 
-# Numbers in the features, and in the derivatives, of a part of the rows.
+# About the most numbers in the features, and in the derivatives, of the rows that are computed at
+# once.
 PART_NUMBERS = 2**18
 
 
@@ -45,13 +46,14 @@ def hessian_diag(model: Expansion, X: MatrixLike, workers: int, output: object) 
 
 
 def _map_derivatives(model, X, workers, output, second):
+    """Return the first or second derivatives of f at the rows of X, wherever these are."""
     model = model if output is None else of_output(model, output)
     features = model.features
     rows = read_rows(X, features.encoder, workers, n_features=features.n_features_in)
-    return rows.to_namespace_of_X(rows.map(Derivatives(model, second), axis=0))
+    return rows.to_namespace_of_X(rows.map(ModelDerivatives(model, second), axis=0))
 
 
-class Derivatives:
+class ModelDerivatives:
     """The derivatives of a model at a block of rows: a function of the block, whose matrices are
     made once.
 
@@ -93,7 +95,11 @@ class Derivatives:
         put = putter(X)
         rows = RowsOfEncodings(block, put)
         xp, n_rows = namespace(put(np.zeros(1))), X.shape[0]
-        slope, curve = (None, None) if self._smooth is None else map(put, slopes(self._smooth, X))
+        slope, curve = (
+            (None, None)
+            if self._smooth is None
+            else map(put, encoding_derivatives(self._smooth, X))
+        )
         answer = put(np.zeros((n_rows, self._shape[0], self._model.n_features_in)))
         if not self._second or curve is not None:
             by_encoding = self._sum("first", rows, n_rows, self._shape[1])
@@ -130,7 +136,8 @@ class Derivatives:
 
 
 class RowsOfEncodings:
-    """The encodings of some rows, as derivatives of features ask for them: see `EncodedRows`."""
+    """The encodings of some rows, as derivatives of features ask for them:
+    `RowEncodings`."""
 
     def __init__(self, block: Block, put: Callable[[Any], Any]):
         self._block, self.put = block, put

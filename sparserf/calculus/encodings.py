@@ -39,7 +39,7 @@ def putter(X: Array) -> Callable[[Array], Array]:
     return lambda a: as_like(a, X) if isinstance(a, np.ndarray) else a
 
 
-def slopes(encoder: ColumnEncoder, X: Array) -> tuple[Array, Array]:
+def encoding_derivatives(encoder: ColumnEncoder, X: Array) -> tuple[Array, Array]:
     """Return the first and second derivatives of encodings by their columns, at rows of X.
 
     encoder : the encoder of encodings that are no steps
@@ -86,10 +86,8 @@ def slopes(encoder: ColumnEncoder, X: Array) -> tuple[Array, Array]:
 def _between_knots(encoder, x, xp, put):
     """Return the raw values of encodings that are linear between knots, and their slopes on the
     right, by x."""
-    raw, slope = (
-        [x[:, v] for v in range(len(encoder))],
-        [xp.ones_like(x[:, v]) for v in range(len(encoder))],
-    )
+    raw = [x[:, v] for v in range(len(encoder))]
+    slope = [xp.ones_like(each) for each in raw]
     for v in np.flatnonzero(np.diff(encoder.first_knot)).tolist():
         own = slice(encoder.first_knot[v], encoder.first_knot[v + 1])
         knots, scores = encoder.knots[own], encoder.scores[own]

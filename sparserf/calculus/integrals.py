@@ -20,12 +20,13 @@ from ..expansion.outputs import of_output
 from ..expansion.terms import encoder_of, terms_of
 from ..features import Pieces, nodes
 from ..rows import as_rows
-from .encodings import slopes, smooth_encodings
+from .encodings import encoding_derivatives, smooth_encodings
 
 if TYPE_CHECKING:
     from ..expansion import Expansion
     from ..expansion.box import BoxLike
 
+# The relative error of a rounded number.
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
@@ -70,8 +71,8 @@ def mean(
 
 
 def _means(model, box, terms, finer):
-    """Return (the mean of each feature, what it may lose to rounding, the indices of features that
-    Sobol' points are left to).
+    """Return (the mean of each feature, what it may lose to rounding, the indices of the features
+    that are left to Sobol' points).
 
     finer : the factor of the number of nodes of all Gauss-Legendre rules
     """
@@ -122,7 +123,7 @@ def _pieces(encoder, j, encodings, box, speed, finer):
     half, smooth = np.zeros_like(middle), smooth_encodings(own)
     width = np.diff(ends)
     if len(smooth):
-        half[:, smooth] = slopes(own.take(smooth), X)[0] * width[:, None] / 2
+        half[:, smooth] = encoding_derivatives(own.take(smooth), X)[0] * width[:, None] / 2
     curved = _is_curved(own, middle).any(axis=1)
     weight = [width[~curved] / (ends[-1] - ends[0])]
     middles, halves = [middle[~curved]], [half[~curved]]

@@ -2,7 +2,8 @@
 
 A date is the number of days since 1970-01-01, a fraction where it has a time; a duration is its
 days, a time of day the days since midnight. A date with a time zone is read as the clock on the
-wall there shows it, so that noon is noon in summer and winter. A period is its start.
+wall there shows it, so that noon is noon in summer and winter. A period of pandas is read as its
+start.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Clock(NamedTuple):
 
     @staticmethod
     def to_a_microsecond(days: float) -> float:
-        """Return the number of the moment to which `cell` rounds."""
+        """Return a number of days, rounded to a microsecond as `cell` rounds it."""
         whole, rest = divmod(round(days * PER_DAY["us"]), PER_DAY["us"])
         return whole + rest / PER_DAY["us"]
 
@@ -89,7 +90,7 @@ class Clock(NamedTuple):
 
         Raise a ValueError if the column holds others.
         """
-        moments = of_cells(where, [cell], self.zone)
+        moments = times_of_cells(where, [cell], self.zone)
         if moments.clock != self:
             raise ValueError(f"{where} must hold {self}, got {moments.clock}: {cell!r}")
         return float(moments.days[0])
@@ -119,10 +120,10 @@ def moment_in(period: str, days: float) -> str:
 
 
 def arcs(turn: float, asked: list[tuple[float, float, float]]) -> list[tuple[float, float]] | None:
-    """Return the parts (start, end) of a period, in days since its start, in which the cosines of
-    an angle lie in intervals; None: all of it.
+    """Return the parts (start, end) of a period in which cosines of an angle lie in intervals, in
+    days since the start of the period; None where they do in all of it.
 
-    The end of a part that goes beyond the end of the period is larger than that.
+    A part that goes on into the next period ends after the end of this one.
 
     turn : the angle by which the cosines turn in a day
     asked : (days since the start of the period at which the angle is 0, low, high) of each cosine
@@ -152,8 +153,8 @@ def arcs(turn: float, asked: list[tuple[float, float, float]]) -> list[tuple[flo
     return parts
 
 
-def what_of(kind: type) -> str | None:
-    """Return 'dates', 'durations' or 'times of day' for a type of cells, None for others."""
+def kind_of_times(kind: type) -> str | None:
+    """Return 'dates', 'durations' or 'times of day' for a type of cells, None for other types."""
     if issubclass(kind, (dt.date, np.datetime64)) or (
         kind.__name__ == "Period" and hasattr(kind, "asfreq")
     ):
@@ -163,7 +164,7 @@ def what_of(kind: type) -> str | None:
     return TIMES if issubclass(kind, dt.time) else None
 
 
-def of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Times:
+def times_of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Times:
     """Return the moments of an array of the dtype datetime64 or timedelta64.
 
     The same moment in another unit is the same number, bit for bit.
@@ -184,26 +185,20 @@ def of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Times:
     return Times(np.where(missing, np.nan, whole + rest / PER_DAY[unit]), clock)
 
 
-def of_cells(where: str, cells: list[Any], zone: str | None = None) -> Times:
+def times_of_cells(where: str, cells: list[Any], zone: str | None = None) -> Times:
     """Return the moments of a list of dates, durations or times of day, None if missing.
 
     zone : the time zone in which dates with one are read; None: their own, which must be one
     """
-    kinds = {what_of(type(cell)) for cell in cells if cell is not None}
+    present = [cell for cell in cells if cell is not None]
+    kinds = {kind_of_times(type(cell)) for cell in present}
     if len(kinds) != 1 or None in kinds:
-        strange = next(
-            (type(cell).__name__ for cell in cells if cell is not None and not what_of(type(cell))),
-            None,
-        )
-        others = [strange] if strange else sorted(kinds - {None})[1:]
-        held = min(kind for kind in kinds if kind)
-        raise TypeError(
-            f"{where} holds {held} and {others[0]}: leave it out, or make it one of them"
-        )
+        held, *others = sorted(kinds - {None})
+        no_times = (type(cell).__name__ for cell in present if not kind_of_times(type(cell)))
+        other = next(no_times, None) or others[0]
+        raise TypeError(f"{where} holds {held} and {other}: leave it out, or make it one of them")
     kind = kinds.pop()
-    zones = {_zone_of(cell) for cell in cells if cell is not None} - (
-        {None} if kind == DURATIONS else set()
-    )
+    zones = {_zone_of(cell) for cell in present} - ({None} if kind == DURATIONS else set())
     if kind == TIMES and zones - {None}:
         raise ValueError(
             f"{where} holds times of day with a time zone: make them times without one"
@@ -221,13 +216,13 @@ def of_cells(where: str, cells: list[Any], zone: str | None = None) -> Times:
             )
         cells, own = [None if cell is None else cell.astimezone(there) for cell in cells], zone
     stamps = np.array([_stamp(cell) for cell in cells], f"{'M' if kind == DATES else 'm'}8[us]")
-    return Times(of_stamps(where, stamps, own).days, Clock(kind, own))
+    return Times(times_of_stamps(where, stamps, own).days, Clock(kind, own))
 
 
-def of_series(where: str, series: Any, zone: str | None = None) -> Times | None:
+def times_of_series(where: str, series: Any, zone: str | None = None) -> Times | None:
     """Return the moments of a Series of narwhals, or None if its dtype is none of times.
 
-    zone : as in `of_cells`
+    zone : as in `times_of_cells`
     """
     import narwhals as nw
 
@@ -242,24 +237,26 @@ def of_series(where: str, series: Any, zone: str | None = None) -> Times | None:
                     was = f"and had {zone!r} when the model was fitted: convert it"
                     raise ValueError(f"{where} has the time zone {own!r}, {was}") from error
             series = series.dt.replace_time_zone(None)
-        return of_stamps(where, _stamps_of(series), own)
+        return times_of_stamps(where, _stamps_of_series(series), own)
     if dtype == nw.Duration:
-        return of_stamps(where, _stamps_of(series))
+        return times_of_stamps(where, _stamps_of_series(series))
     if dtype in (nw.Date, nw.Time):
         cells = series.to_numpy()
         if cells.dtype.kind == "M":
-            return of_stamps(where, cells)
-        listed = [cell if what_of(type(cell)) and cell == cell else None for cell in cells.tolist()]
+            return times_of_stamps(where, cells)
+        listed = [
+            cell if kind_of_times(type(cell)) and cell == cell else None for cell in cells.tolist()
+        ]
         if all(cell is None for cell in listed):
             return Times(np.full(len(listed), np.nan), Clock(DATES if dtype == nw.Date else TIMES))
-        return of_cells(where, listed)
+        return times_of_cells(where, listed)
     native = series.to_native()
     if type(getattr(native, "dtype", None)).__name__ == "PeriodDtype":
-        # the least integer where missing, as in NumPy
+        # a missing period is the least integer, as NumPy's NaT is
         ordinal = native.array.asfreq("us", "start").asi8
-        return of_stamps(where, ordinal.view("M8[us]"))
+        return times_of_stamps(where, ordinal.view("M8[us]"))
     if str(getattr(native, "type", "")).startswith("date64"):
-        return of_stamps(where, series.to_numpy())
+        return times_of_stamps(where, series.to_numpy())
     return None
 
 
@@ -277,7 +274,7 @@ def find_zone(name: str) -> dt.tzinfo | None:
         return None
 
 
-def _stamps_of(series):
+def _stamps_of_series(series):
     """Return a Series of datetimes without a zone, or of durations, as an array of NumPy."""
     stamps = series.to_numpy()
     return (
@@ -298,7 +295,8 @@ def _zone_of(cell):
 
 
 def _stamp(cell):
-    """Return a cell for NumPy: a date by the clock there, a time as the time since midnight."""
+    """Return a cell as NumPy reads it: a date by the clock of its zone, a time of day as the time
+    since midnight."""
     if isinstance(cell, dt.time):
         return dt.timedelta(
             hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond

@@ -2,14 +2,15 @@
 
 `read_constraints` reads the arguments `monotone`, `convex` and `interactions` once, into
 `Constraints` of the columns of X. What follows for the inputs of features, which are encodings of
-the columns, are `InputConstraints`: features that keep them, with coefficients of at least 0 where
-they see an input that is bound, make a model that keeps the constraints for all values of X
+the columns, are `InputConstraints`. A model of features that keep these, with coefficients of at
+least 0 where they see an input that is bound, keeps the constraints for all values of X
 (`features/shapes.py` says which features do, and makes them).
 
-The encodings that a bound column may have: a monotone column those that rise with it, a number
-as it is or as a rank, and a category one number, its place in the order of its levels; a convex or
-concave column the number itself, in its units, without limits. Whether the cell is missing is free:
-two rows that have the cell do not differ in it.
+Features may see only some encodings of a bound column. A monotone number may be seen as it is or as
+a rank, both of which rise with it, and a monotone category as one number, the place of its level in
+the order. A convex or concave column may be seen as the number itself, in its units, without
+limits. Whether a cell is missing may be seen freely, since rows that have the cell do not differ in
+it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
     from .encoder import ColumnEncoder
 
-# The arguments of fits: a sign for each column that is bound, by name or index, or for all columns;
-# of a category also its levels in ascending order. And groups of columns.
+# The arguments `monotone` and `convex` of fits: a sign for each column that is bound, by name or
+# index, or for all columns; for a category the sign may be its levels in ascending order. And the
+# argument `interactions`: groups of columns.
 Signs: TypeAlias = "Mapping[Any, Any] | Sequence[int] | np.ndarray | None"
 Interactions: TypeAlias = "Sequence[Sequence[Any]] | None"
 
@@ -73,10 +75,8 @@ class InputConstraints:
         )
 
     def without_curved(self) -> InputConstraints:
-        """Return the constraints of features that are neither convex nor concave.
-
-        They see no input that must be.
-        """
+        """Return the constraints of features that are neither convex nor concave, such as boxes:
+        they may see no input in which f must be."""
         is_curved = self.curvature != 0
         return replace(
             self,
@@ -88,7 +88,7 @@ class InputConstraints:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What the model may be in the columns of X.
+    """What the user asks of the model in the columns of X.
 
     sign, curvature : as in `InputConstraints`, for each column
     groups : a mask (n_groups, n_columns) of the columns that may stand in one term, or None: all
@@ -123,9 +123,9 @@ class Constraints:
                 self.groups,
                 np.arange(n_columns),
             )
-        column, is_there = encoder.column, encoder.kind == MISSING
+        column, is_missing = encoder.column, encoder.kind == MISSING
         sign, curvature = (
-            np.where(is_there, 0, each[column]) for each in (self.sign, self.curvature)
+            np.where(is_missing, 0, each[column]) for each in (self.sign, self.curvature)
         )
         barred = (sign != 0) & ~self._rises(encoder) | (curvature != 0) & ~_is_affine(encoder)
         groups = None if self.groups is None else self.groups[:, column]

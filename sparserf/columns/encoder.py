@@ -2,9 +2,8 @@
 
 The inputs of features are not the columns of X but *encodings* of them: a number in robust units
 or as a rank; the levels of a category; whether a cell is missing; the day of the year of a date, as
-an angle.
-`kinds.py` says what each kind of encoding is, and `encodings.py` chooses them from the training
-rows.
+an angle. `kinds.py` says what each kind of encoding is, and `encodings.py` chooses them from the
+training rows.
 """
 
 from __future__ import annotations
@@ -42,11 +41,15 @@ OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range
 OF_KNOTS = "first_knot", "knots", "scores"
 OF_ENCODER = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
 ARRAYS = OF_ENCODER + OF_TABLE
-# Where missing cells lie, below or above all numbers, for features that ask for intervals; float32
-# holds it. The numbers of such a column are smaller than the second.
+# For features that look for intervals, missing cells are encoded as -BEYOND_NUMBERS or
+# BEYOND_NUMBERS, which float32 holds, and the numbers of such a column must be smaller than
+# LARGEST_NUMBER.
 BEYOND_NUMBERS = 1e38
 LARGEST_NUMBER = BEYOND_NUMBERS / 10
-# The encoding of a column that an encoder does not know: 0. (A constant has the half range 0.)
+# The (knots, scores) of an encoding that has none.
+NO_KNOTS = np.zeros(0), np.zeros(0)
+# An encoding that is 0, in place of one that the encoder does not know. Its half range is 1, and
+# that of a constant column is 0.
 UNKNOWN_ENCODING = {
     "kind": NUMBER,
     "level": 0.0,
@@ -71,14 +74,15 @@ class ColumnEncoder:
 
     n_columns : int
         The number of columns of X.
-    column, kind, level : ndarray of int, int and float, shape (n_encodings,) The column of each
-        encoding, its kind as an index in `KINDS`, and the level at which it is 1, or the time.
+    column, kind, level : ndarray of int, int and float, shape (n_encodings,)
+        The column of each encoding, its kind as an index in `KINDS`, and the level at which it is
+        1, or the time at which an angle is 0.
     center, unit : ndarray of float, shape (n_encodings,)
-        The weighted mean and standard deviation over the training rows, numbers far from the median
-        counted as less far; unit is 0 for a constant.
+        The weighted mean and standard deviation over the training rows, of numbers that are clipped
+        at a distance from the median; unit is 0 for a constant.
     reach : ndarray of float, shape (n_encodings,)
-        The distance from the center, in units, within which all training rows but a thousandth are;
-        ten median absolute deviations if that is more.
+        The distance from the center, in units, within which 99.9 % of the training rows lie, or ten
+        median absolute deviations if that is more.
     half_range : ndarray of float, shape (n_encodings,)
         Half of the range of the training rows, in units.
     fill : ndarray of float, shape (n_encodings,)
@@ -132,10 +136,11 @@ class ColumnEncoder:
         return encoding.expression(levels, encoded, self.may_miss)
 
     def of_numbers(self, v: int, low: float, high: float) -> tuple[float, float, bool | None]:
-        """Return what low < u <= high asks of the numbers of encoding v, and whether it holds of
-        missing cells; None where these do not lie beyond all numbers.
+        """Return (low, high, whether a missing cell is inside) for the interval low < u <= high of
+        encoding v.
 
-        An end beyond the numbers is infinite.
+        An end beyond all numbers is replaced by infinity. The last is None where missing cells do
+        not lie beyond all numbers.
         """
         fill = float(self.fill[v])
         if abs(fill) != BEYOND_NUMBERS:
@@ -153,7 +158,7 @@ class ColumnEncoder:
         return [(KINDS[k], self.kind == k) for k in np.unique(self.kind).tolist()]
 
     def _of_kinds(self, attribute):
-        """Return what the kind of each encoding has for an attribute."""
+        """Return an attribute of the kind of each encoding, as an array."""
         return np.array([getattr(kind, attribute) for kind in KINDS])[self.kind]
 
     @classmethod
@@ -165,8 +170,8 @@ class ColumnEncoder:
         may_miss: bool = True,
     ) -> Self:
         """Return the encoder of some encodings of n_columns columns, with centres 0 and units 1."""
-        n, no_knots = len(encodings), (np.zeros(0), np.zeros(0))
-        first_knot, knots, scores = _pack_knots([each.knots or no_knots for each in encodings])
+        n = len(encodings)
+        first_knot, knots, scores = _pack_knots([each.knots or NO_KNOTS for each in encodings])
         return cls(
             n_columns=n_columns,
             column=np.array([each.column for each in encodings], int),
@@ -229,31 +234,33 @@ class ColumnEncoder:
         return bool(np.isinf(self.reach).all())
 
     @property
+    def _is_unscaled(self):
+        """A mask of the encodings that are numbers in the units of their columns."""
+        has_no_units = (self.center == 0) & (self.unit == 1) & np.isinf(self.reach)
+        return (self.kind == NUMBER) & has_no_units
+
+    @property
     def is_itself(self) -> np.ndarray:
-        """Which encodings are numbers as they are, perhaps constant beyond ends."""
-        is_as_it_is = (self.center == 0) & (self.unit == 1) & np.isinf(self.reach)
+        """A mask of the encodings that are numbers as they are, perhaps constant beyond ends."""
         has_no_knots = (np.diff(self.first_knot) == 0) | np.isfinite(self.ends[:, 0])
-        return (self.kind == NUMBER) & is_as_it_is & has_no_knots
+        return self._is_unscaled & has_no_knots
 
     @cached_property
     def is_for_intervals(self) -> np.ndarray:
-        """Which encodings are numbers as they are beside numbers in robust units: those in which
-        rules look for intervals."""
-        is_as_it_is = (self.center == 0) & (self.unit == 1) & np.isinf(self.reach)
-        return (self.kind == NUMBER) & is_as_it_is & (not self.is_raw)
+        """A mask of the unscaled numbers of an encoder that also has numbers in robust units: rules
+        look for intervals in these."""
+        return self._is_unscaled & (not self.is_raw)
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether the encodings are the columns as they are, and no cell may be missing."""
-        return not self.may_miss and self.fills_alone
+        """Whether the encodings are the columns themselves, and no cell may be missing."""
+        return not self.may_miss and self.changes_only_missing_cells
 
     @cached_property
-    def fills_alone(self) -> bool:
-        """Whether the encodings are the columns as they are, but for missing cells."""
-        as_they_are = self.is_column_by_column and not (self.kind.any() or len(self.knots))
-        return as_they_are and bool(
-            ((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all()
-        )
+    def changes_only_missing_cells(self) -> bool:
+        """Whether the encodings are the columns themselves, except for missing cells."""
+        is_plain = self.is_column_by_column and not len(self.knots)
+        return is_plain and bool(self._is_unscaled.all())
 
     @cached_property
     def turn(self) -> np.ndarray:
@@ -296,12 +303,12 @@ class ColumnEncoder:
         return replace(self, **arrays, first_knot=first)
 
     def only(self, is_used: np.ndarray) -> ColumnEncoder:
-        """Return the encoder with 0 for encodings that are not used.
+        """Return the encoder in which encodings that are not used are 0.
 
-        It says nothing of the training rows about them.
+        It holds nothing of the training rows about these.
 
-        is_used : a mask of the encodings. Of a column without any the table keeps its name, and
-            whether it holds numbers.
+        is_used : a mask of the encodings. Of a column without any used encoding the table keeps
+            only the name, and whether it holds numbers.
         """
         if is_used.all():
             return self
@@ -309,26 +316,23 @@ class ColumnEncoder:
             name: np.where(is_used, getattr(self, name), value)
             for name, value in UNKNOWN_ENCODING.items()
         }
-        no_knots = np.zeros(0), np.zeros(0)
-        own = np.split(np.stack([self.knots, self.scores]), self.first_knot[1:-1], axis=1)
-        first, knots, scores = _pack_knots(
-            [pair if used else no_knots for pair, used in zip(own, is_used, strict=True)]
-        )
+        without = dict.fromkeys(np.flatnonzero(~is_used).tolist(), NO_KNOTS)
         columns = np.zeros(self.n_columns, bool)
         columns[self.column[is_used]] = True
         table = None if self.table is None else self.table.only(columns)
-        return replace(self, **arrays, first_knot=first, knots=knots, scores=scores, table=table)
+        return replace(self._with_knots(without), **arrays, table=table)
 
     @property
     def is_whole(self) -> bool:
-        """Whether the encoder knows all its encodings; one of `only` does not."""
+        """Whether the encoder knows all its encodings, none of which `only` has replaced."""
         return not ((self.unit == 0) & (self.half_range == UNKNOWN_ENCODING["half_range"])).any()
 
     def held(self, ends: np.ndarray) -> ColumnEncoder:
         """Return the encoder with numbers that are constant beyond the ends (low, high) of each
-        encoding: a knot at each end, whose score is itself.
+        encoding, by a knot at each end whose score is the knot itself.
 
-        Encodings with infinite ends, or so far apart that their distance is, are not held.
+        Not held are encodings with an infinite end, or whose ends are farther apart than the
+        largest float.
         """
         near = ends[:, 1] / 2 - ends[:, 0] / 2 < np.finfo(float).max / 2
         held = near & self.rises & (np.diff(self.first_knot) == 0) & (self.unit > 0)
@@ -336,10 +340,10 @@ class ColumnEncoder:
         return self._with_knots(given) if given else self
 
     def flattened(self, ends: np.ndarray) -> ColumnEncoder:
-        """Return the encoder that encodes numbers beyond the ends (low, high) of each encoding as
-        the ends: its knots are those between, and one at each end.
+        """Return the encoder that is constant beyond the ends (low, high) of each encoding.
 
-        Encodings with infinite ends stay, as do those that are no functions of a number.
+        The knots of an encoding are those between its ends, and one at each end. Encodings with
+        infinite ends stay, and so do those that do not rise with a number.
         """
         given = {}
         for v in np.flatnonzero(np.isfinite(ends).all(axis=1) & self.rises).tolist():
@@ -363,16 +367,14 @@ class ColumnEncoder:
 
     @property
     def released(self) -> ColumnEncoder:
-        """The encoder before `held`: for a fit to other rows."""
+        """The encoder without the knots of `held`, for a fit to other rows."""
         held = np.flatnonzero(np.isfinite(self.ends[:, 0])).tolist()
-        return self._with_knots(dict.fromkeys(held, (np.zeros(0), np.zeros(0)))) if held else self
+        return self._with_knots(dict.fromkeys(held, NO_KNOTS)) if held else self
 
     @cached_property
     def in_knots(self) -> ColumnEncoder:
-        """The encoder with levels that have a knot as numbers with a knot at each level.
-
-        It encodes new rows equally.
-        """
+        """The encoder that encodes rows alike, but has levels with a knot as numbers, with a knot
+        at each level: as the kernels read them."""
         levels = np.flatnonzero((self.kind == LEVEL) & (np.diff(self.first_knot) > 0))
         if not len(levels):
             return self
@@ -439,7 +441,7 @@ class ColumnEncoder:
         return out
 
     def _transform_sparse(self, X):
-        """Encode CSR rows whose zeros stay zeros: their encodings are numbers, over their units."""
+        """Encode CSR rows where zeros stay zeros: numbers, clipped and divided by their units."""
         seen = X[:, self.column]
         seen.sort_indices()
         x, unit = np.clip(seen.data, *self.ends[seen.indices].T), self.unit[seen.indices]
@@ -503,7 +505,7 @@ class ColumnEncoder:
 
     def n_numbers(self, is_used: np.ndarray) -> int:
         """Return how many numbers, such as centres and quantiles, define the encodings of a mask:
-        all that are not those of a column as it is, and the columns."""
+        their columns, and what differs from an encoding that is the column itself."""
         changed = [self.center != 0, self.unit != 1, np.isfinite(self.reach), self.fill != 0]
         n_knots = np.bincount(
             np.repeat(np.arange(len(self)), np.diff(self.first_knot)),

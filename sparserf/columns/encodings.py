@@ -28,14 +28,12 @@ if TYPE_CHECKING:
     from .constraints import Constraints
     from .table import Table
 
-# The most rows of the sample from which encodings are chosen.
-MOST_ROWS = 2**14
-# The most numbers in that sample.
-MOST_NUMBERS = 2**20
-# The knots of a rank encoding are quantiles: at the middles of 64 equal shares of the weight, and
-# 0.001 from either end.
+# The most rows, and the most numbers, in the sample from which encodings are chosen.
+MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
+# The knots of a rank encoding are the quantiles at these shares of the weight: the middles of 64
+# equal parts, and 0.001 from either end.
 SHARES = np.concatenate([[1e-3], (np.arange(64) + 0.5) / 64, [1 - 1e-3]])
-# The most numbers that are ranked as well.
+# Of an encoder with more numbers than this none are also encoded by their ranks.
 MOST_RANKED = 200
 # The number of folds of the training rows in which categories are encoded by the target.
 N_FOLDS = 5
@@ -107,8 +105,8 @@ def fit_encoder(
         reach = np.where(is_straight[unscaled.column], np.inf, reach)
         units = {"center": center, "unit": unit, "reach": reach, "half_range": half_range}
         return _with_missing_levels(replace(unscaled, **units), X)
-    # a missing number is encoded as the centre of its column; days count from there, as the year
-    # 1970 says nothing
+    # A missing number is encoded as the centre of its column. Days are counted from their centre,
+    # not from 1970.
     fill = np.where((unscaled.kind == NUMBER) & ~is_time, center, 0.0)
     in_own_units = replace(unscaled, fill=fill, center=np.where(is_time, center, 0.0))
     return _with_missing_levels(in_own_units, X)
@@ -121,12 +119,14 @@ def fit_rank_encoder(
     plain: ColumnEncoder,
     constraints: Constraints | None = None,
 ) -> tuple[ColumnEncoder, np.ndarray]:
-    """Encode the numbers of dense rows by their ranks, but for columns in which the model must be
-    convex or concave, and those of fewer than 3 different numbers, which would differ in units
-    alone.
+    """Encode the numbers of dense rows by their ranks; return (the encoder of the ranks, the place
+    in `plain` of the number that each ranks).
 
-    Arguments as in `fit_encoder`, whose result is `plain`. Return (the ranks, the place in `plain`
-    of the number that each is of); of more than MOST_RANKED columns there are none.
+    Columns in which the model must be convex or concave are not ranked, nor those of fewer than 3
+    different numbers, whose ranks would be the numbers in other units. If more than MOST_RANKED
+    columns remain, none is.
+
+    Arguments as in `fit_encoder`, whose result is `plain`.
     """
     X, sample_weight = _sample(rows, weight, rng)
     is_number = (plain.kind == NUMBER) & (np.diff(plain.first_knot) == 0)
@@ -159,12 +159,13 @@ def fit_interval_encoder(
 ) -> ColumnEncoder:
     """Encode the columns of dense rows for features that ask in which interval a column lies.
 
-    Numbers are as they are. The levels of a category are numbered by how frequent they are, the
-    most frequent first, or in their order where the model must rise or fall in it; a new level
-    counts as the most frequent, or as the median of the order. A column with missing cells has two
-    encodings, in which these cells lie below and above all numbers: an interval takes them in on
-    either side, or leaves them out. In the cosines of angles they lie below. In another column a
-    missing cell counts as a new level, or as the median.
+    Numbers are encoded as they are. The levels of a category are numbered by how frequent they are,
+    the most frequent first, or in their order where the model must rise or fall in the category; a
+    new level counts as the most frequent, or as the median of the order. A column with missing
+    cells has two encodings, in which these cells lie below and above all numbers, so that an
+    interval can have them on either side or leave them out. In cosines of angles they lie below. In
+    a column without missing cells, one in a new row counts as a new level, or as the median.
+
     Arguments as in `fit_encoder`.
     """
     X, sample_weight = _sample(rows, weight, rng)
@@ -198,11 +199,7 @@ def fit_interval_encoder(
             fills = -BEYOND_NUMBERS, BEYOND_NUMBERS
             encodings += [Encoding(j, NUMBER, 0, knots.get(j), fill=fill) for fill in fills]
         if table is not None and j in table.clocks:
-            encodings += [
-                Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn, fill=below)
-                for kind in _angles(X[:, j], sample_weight, table.clocks[j])
-                for part in (0, 1)
-            ]
+            encodings += _angles(j, X[:, j], sample_weight, table.clocks[j], below)
     encoder = ColumnEncoder.from_encodings(encodings, X.shape[1], table)
     return replace(encoder, fill=np.array([each.fill for each in encodings]))
 
@@ -210,8 +207,8 @@ def fit_interval_encoder(
 def _sample(rows, weight, rng):
     """Return (rows, their weights): all rows, or a sample if there are too many."""
     n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
-    seconds_a_number = 5e-7  # about
-    n = fewer_in_time(n, 500, seconds_a_number * n * rows.n_features_in)
+    seconds_per_number = 5e-7  # about what choosing encodings takes
+    n = fewer_in_time(n, 500, seconds_per_number * n * rows.n_features_in)
     if rows.n_rows <= n:
         return rows.array(), weight
     index, weight = sample_rows(weight, n, rng)
@@ -236,9 +233,10 @@ def _ordered_levels(X, weight, table, constraints):
 def _plain_encodings(X, weight, table, means, ordered):
     """Return the encodings of each column in turn.
 
-    They are its numbers or target means, its frequent levels, and whether cells are missing. A
-    category of ordered levels has its place in the order alone. A time has the cosines and sines of
-    its angles, too. A new level is the most frequent one, but none of these beside a target mean.
+    A column has its number or target mean, its frequent levels, and whether the cell is missing. A
+    category in `ordered` has only the place in the order of its levels. A time also has the cosines
+    and sines of its angles. A new level counts as the most frequent level, but beside a target mean
+    as none.
     """
     encodings, has_missing = [], np.isnan(X).any(axis=0).tolist()
     for j in range(X.shape[1]):
@@ -247,27 +245,22 @@ def _plain_encodings(X, weight, table, means, ordered):
             encodings.append(Encoding(j, NUMBER, 0, means.get(j)))
         if levels and j not in ordered:
             frequent, mode = frequent_levels(X[:, j], weight)
-            if not len(frequent) and mode >= 0 and j not in means:  # a column is seen somehow
+            if not len(frequent) and mode >= 0 and j not in means:  # no column is left out
                 frequent = [mode]
             encodings += [
                 Encoding(j, LEVEL, k, None if j in means else ([UNKNOWN], [float(k == mode)]))
                 for k in frequent
             ]
         if table is not None and j in table.clocks:
-            angles = _angles(X[:, j], weight, table.clocks[j])
-            encodings += [
-                Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn)
-                for kind in angles
-                for part in (0, 1)
-            ]
+            encodings += _angles(j, X[:, j], weight, table.clocks[j])
         if has_missing[j]:
             encodings.append(Encoding(j, MISSING))
     return encodings
 
 
 def _with_missing_levels(encoder, X):
-    """Return the encoder in which a missing cell of a category is as a new level, or none of its
-    levels where rows miss some."""
+    """Return the encoder in which a missing cell of a category counts as a new level, or, where
+    training rows miss some, as none of its levels."""
     levels = np.flatnonzero((encoder.kind == LEVEL) & (np.diff(encoder.first_knot) > 0))
     new, fill = encoder.scores[encoder.first_knot[levels]], encoder.fill.copy()
     raw = np.where(np.isnan(X).any(axis=0)[encoder.column[levels]], 0.0, new)
@@ -279,11 +272,11 @@ def _with_missing_levels(encoder, X):
 
 
 def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the levels that get an indicator, at most 24, each in at least 1 % of the rows, and
-    the most frequent level.
+    """Return (the levels that get an indicator, the most frequent level).
 
-    If a category has two levels, and no cell is missing, one of them is enough. A category with
-    other levels is encoded by the mean of the target as well (`target_encode`).
+    At most 24 levels do, each of which at least 1 % of the rows have. Of two levels without missing
+    cells one does. A category with further levels is encoded by the mean of the target as well
+    (`target_encode`).
     """
     there = ~np.isnan(codes)
     share = np.bincount(np.floor(codes[there]).astype(np.intp), weight[there]) / weight.sum()
@@ -296,28 +289,31 @@ def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, 
     return frequent[1:] if is_enough else frequent, int(order[0])
 
 
-def _angles(x, weight, clock):
-    """Return the kinds of angles of a column of times: of the periods that it covers and varies in.
+def _angles(j, x, weight, clock, fill=0.0):
+    """Return the cosine and the sine of each angle of a column j of times: the angles in the
+    periods that the column covers and varies in.
 
-    From the first day to the last there must be as many as in a period, two for the time of day:
-    within a part of a period, the angle says no more than the number. Times of day need cover no
-    period, since the end of a day is near its start. Only whole days count in a week and a year:
-    Mondays at different hours do not vary in the week.
+    A column covers a period if it has as many days from the first to the last as the period, or two
+    for the time of day: within a part of a period, the angle says no more than the number. Times of
+    day need cover no period, since the end of a day is near its start. Only whole days count in a
+    week and a year: Mondays at different hours do not vary in the week.
+
+    fill : the encoding of missing cells
     """
     least_spread = 1e-3  # 1 less the length of the mean of the unit vectors at the angles
     there = ~np.isnan(x)
     x, weight = x[there], weight[there]
     if clock.kind == DURATIONS or not len(x):
         return []
-    kinds, n_days = [], np.floor(x.max()) - np.floor(x.min()) + 1
+    encodings, n_days = [], np.floor(x.max()) - np.floor(x.min()) + 1
     for kind in (YEAR, WEEK, DAY) if clock.kind == DATES else (DAY,):
         turn = KINDS[kind].turn
         period = 2 * np.pi / turn
         phase = turn * (x if kind == DAY else np.floor(x))
         spread = 1 - abs(weight @ np.exp(1j * phase)) / weight.sum()
         if spread >= least_spread and (clock.kind != DATES or n_days >= max(2, np.floor(period))):
-            kinds.append(kind)
-    return kinds
+            encodings += [Encoding(j, kind, part * period / 4, fill=fill) for part in (0, 1)]
+    return encodings
 
 
 def _count_distinct(x):
@@ -349,8 +345,8 @@ def normal_scores() -> np.ndarray:
 def _units(unscaled, X, sample_weight, rows, weight):
     """Return (center, unit, reach, half range) of each encoding of an encoder without units.
 
-    Angles keep their circle: both cosine and sine have the unit that they have where all angles are
-    as frequent.
+    The cosine and the sine of an angle have the unit that they have where all angles are equally
+    frequent, so that they stay on a circle.
     """
     kind, encoded = unscaled.kind, unscaled.transform(X)
     encoded[np.isnan(X[:, unscaled.column]) & (kind == NUMBER)] = np.nan
@@ -370,8 +366,8 @@ def _units(unscaled, X, sample_weight, rows, weight):
 def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return (center, unit, reach, half range) of each column, as for a `ColumnEncoder`.
 
-    They hardly depend on a few outliers, and not on NaN nor on rows of weight zero. Time O(n_rows
-    log n_rows) a column.
+    A few outliers hardly change them; NaN, and rows of weight zero, do not. Time O(n_rows log
+    n_rows) a column.
     """
     answers = np.zeros((4, X.shape[1]))
     size = max(1, 2**17 // max(1, len(X)))
@@ -389,12 +385,12 @@ def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
 @np.errstate(invalid="ignore")  # a column with NaN has NaN in its results
 def _robust_units(X, weight):
     """Return the `robust_units` of a few columns at once, and NaN for a column with NaN."""
-    # For the unit, a number counts as at most this many median distances from the median, where
+    # For the unit, numbers are clipped at this many median distances from the median, where
     # distances of 0 are left out: 6.7 standard deviations of a normal distribution.
     far = 10.0
-    # The share of the rows that may lie beyond the reach of an encoding, and the least number.
+    # The share of the rows that may lie beyond the reach of an encoding, and at least 1.5 rows.
     wild, fewest_wild = 1e-3, 1.5
-    # The most median distances that a number counts as: the square of a larger one may overflow.
+    # The reach is at most this many median distances: the square of a larger number may overflow.
     farthest = 1e280
     # A column whose standard deviation is less than some roundings of its numbers is constant.
     rounding = 16.0 * np.finfo(X.dtype).eps
@@ -489,7 +485,7 @@ def _target_encode_column(codes, n_levels, y, weight, rng, groups):
     """Return (codes of the training rows, (knots, scores)) of a column, as `target_encode` does."""
     there = np.flatnonzero(~np.isnan(codes))
     level, y, weight = codes[there].astype(np.intp), y[there], weight[there]
-    fold = _deal_out(there, rng, groups)
+    fold = _draw_folds(there, rng, groups)
     unit = np.abs(y).max(initial=0.0) or 1.0  # no square over- or underflows
     sums = [
         np.bincount(fold * n_levels + level, part, N_FOLDS * n_levels).reshape(N_FOLDS, -1)
@@ -501,7 +497,7 @@ def _target_encode_column(codes, n_levels, y, weight, rng, groups):
     of_others = _shrunken_means(count - sums[0], total - sums[1], *prior)
     mean = of_others[fold, level]
     low, high = mean.min(initial=prior[0]), mean.max(initial=prior[0])
-    # Equal means, as where each level has one row, of which other rows say nothing.
+    # The means are equal, as where each level has one row, about which other rows say nothing.
     if high - low <= 1e-12:
         low = high = prior[0]
         mean, of_all = np.full(len(mean), prior[0]), np.full(n_levels, prior[0])
@@ -512,8 +508,8 @@ def _target_encode_column(codes, n_levels, y, weight, rng, groups):
     return encoded, (np.append(-1.0, knots), unit * np.append(prior[0], scores))
 
 
-def _deal_out(rows, rng, groups):
-    """Return the fold of each row, one of at most N_FOLDS, in which groups stay whole."""
+def _draw_folds(rows, rng, groups):
+    """Draw the fold of each row, one of at most N_FOLDS; groups stay whole."""
     if groups is None or not len(rows):
         return rng.permutation(len(rows)) % N_FOLDS
     groups = groups[rows]
@@ -522,9 +518,9 @@ def _deal_out(rows, rng, groups):
 
 
 def _prior(count, total, weight, y, level):
-    """Return (the mean over all rows, how many rows it counts as in the mean of a level).
+    """Return (the mean over all rows, the number of rows as which it enters the mean of a level).
 
-    That number is the variance within levels divided by that between them, clipped to [1, 1000].
+    The number is the variance within levels divided by that between them, clipped to [1, 1000].
     """
     whole = max(count.sum(), 1e-300)
     mean = total.sum() / whole
@@ -534,6 +530,7 @@ def _prior(count, total, weight, y, level):
     return mean, float(np.clip(within / max(between, 1e-3 * within, 1e-300), 1.0, 1e3))
 
 
-def _shrunken_means(count, total, mean, rows):
-    """Return the means of the levels as if each had `rows` more rows, with the mean of all rows."""
-    return (total + rows * mean) / (count + rows)
+def _shrunken_means(count, total, mean, n_more):
+    """Return the means of the levels as if each had n_more further rows, of the mean of all
+    rows."""
+    return (total + n_more * mean) / (count + n_more)

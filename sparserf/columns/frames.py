@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.checks import MISSING, check_unmasked, is_real_type, text_of
-from .clocks import Times, of_cells, of_series, of_stamps, what_of
+from .clocks import Times, kind_of_times, times_of_cells, times_of_series, times_of_stamps
 from .plain import plain_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The most items that an error lists.
+# An error lists at most this many items.
 MOST_NAMED = 10
 
 
@@ -37,7 +37,7 @@ def is_table(X: object) -> bool:
     if not isinstance(X, np.ndarray):
         return is_frame(X)
     return X.dtype.kind in "mM" or (
-        X.dtype.kind == "O" and any(what_of(kind) for kind in set(map(type, X.flat)))
+        X.dtype.kind == "O" and any(kind_of_times(kind) for kind in set(map(type, X.flat)))
     )
 
 
@@ -136,12 +136,11 @@ def listing(items: Sequence[Any]) -> str:
 
 
 def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None) -> Any:
-    """Return the cells of a column as an ndarray of real numbers, or as a list.
+    """Return the cells of a column as an ndarray of real numbers, a list, or `Times`.
 
-    A list holds numbers or strings, and None for missing cells.
-
-    Categories, and columns whose dtype does not determine the type of the cells, are lists; of
-    times the cells are `Times`.
+    Categories, and columns whose dtype does not determine the type of the cells, become lists of
+    numbers or of strings, with None for missing cells. Dates, durations and times of day become
+    `Times`.
 
     where : how errors name the column
     zone : the time zone in which dates with one are read; None: their own
@@ -155,11 +154,9 @@ def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None
         dtype.is_float() or (dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128))
     ):
         numbers = column.to_numpy()
-        # missing integers
-        return (
-            numbers if dtype.is_float() or numbers.dtype.kind != "f" else numbers.astype(np.float64)
-        )
-    if (moments := of_series(where, column, zone)) is not None:
+        has_missing = not dtype.is_float() and numbers.dtype.kind == "f"  # integers, as floats
+        return numbers.astype(np.float64) if has_missing else numbers
+    if (moments := times_of_series(where, column, zone)) is not None:
         return moments
     if dtype.is_nested() or dtype == nw.Binary:
         raise _refusal(where, type(dtype).__name__)
@@ -172,9 +169,8 @@ def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None
 def level_cells(where: str, cells: list[Any]) -> list[Any]:
     """Return the cells of a categorical, None where they are missing.
 
-    Strings and numbers are as they are, others as text.
-
-    So are intervals, periods, dates and tuples levels, as are words beside numbers.
+    If all are strings, or all are numbers, they stay as they are. Others, such as intervals,
+    periods, dates, tuples, or words beside numbers, become text.
     """
     kinds = {
         kind for kind in set(map(type, cells)) if kind.__name__ not in MISSING and kind is not float
@@ -200,10 +196,8 @@ def _has_numbers(cells):
 
 
 def in_their_order(column: Any) -> Any:
-    """Return the different cells of a categorical in their order.
-
-    Return None if they are strings or numbers, or have no order.
-    """
+    """Return the different cells of a categorical in ascending order; None if they are strings or
+    numbers, which are sorted elsewhere, or have no order."""
     if not is_categorical(column):
         return None
     cells = {
@@ -227,10 +221,8 @@ def is_categorical(column: Any) -> bool:
 
 
 def integers_of(column: Any) -> Any:
-    """Return the integers and decimals among the cells of a column.
-
-    They are not yet numbers of 64 bits.
-    """
+    """Return the integers and decimals among the cells of a column, exact, before they become
+    float64."""
     if isinstance(column, np.ndarray):
         return (
             column
@@ -299,11 +291,9 @@ def numbers_of(where: str, cells: Any) -> np.ndarray:
     return numbers
 
 
-def keys_of(where: str, cells: Any) -> Any:
-    """Return cells as keys of a dictionary of levels, None if missing.
-
-    Numbers that are no integers or booleans become floats.
-    """
+def level_keys(where: str, cells: Any) -> Any:
+    """Return cells as keys of a dictionary of levels, None if missing; numbers other than integers
+    and booleans become floats."""
     if all(
         issubclass(kind, (str, Integral, np.bool_, type(None))) for kind in set(map(type, cells))
     ):
@@ -331,7 +321,7 @@ def _array_cells(where, column, is_category, zone):
     if column.dtype.kind in "OUT":
         return _of_one_kind(where, column.astype(object).tolist(), zone)
     if column.dtype.kind in "mM":
-        return of_stamps(where, column)
+        return times_of_stamps(where, column)
     if column.dtype.kind not in "fiub":
         raise _refusal(where, column.dtype.name)
     if column.dtype.itemsize > 8:
@@ -373,14 +363,12 @@ def _of_one_kind(where, cells, zone=None):
     """
     kinds = set(map(type, cells))
     missing = {kind for kind in kinds if kind.__name__ in MISSING}
-    if any(what_of(kind) for kind in kinds - missing):
+    if any(kind_of_times(kind) for kind in kinds - missing):
         cells = [None if type(cell) in missing or cell != cell else cell for cell in cells]
-        return of_cells(where, cells, zone)
-    strange = {
-        kind for kind in kinds - missing if not (issubclass(kind, str) or is_real_type(kind))
-    }
-    if strange:
-        raise _refusal(where, next(type(cell).__name__ for cell in cells if type(cell) in strange))
+        return times_of_cells(where, cells, zone)
+    wrong = {kind for kind in kinds - missing if not (issubclass(kind, str) or is_real_type(kind))}
+    if wrong:
+        raise _refusal(where, next(type(cell).__name__ for cell in cells if type(cell) in wrong))
     if kinds <= {str, type(None)}:
         return cells
     cells = [None if type(cell) in missing or cell != cell else cell for cell in cells]

@@ -51,7 +51,8 @@ class Kind:
     rises : whether r never falls where the number rises, but for its knots
     keeps_zero : whether r of 0 is 0
     turn : by how much the angle whose cosine r is turns in a day; 0 where r is no cosine
-    question : the words after the name of the column, of an encoding that is one of two numbers
+    question : of an encoding that is 1 or 0, the words after the column's name, such as "is
+    missing"
     """
 
     name: ClassVar[str]
@@ -92,29 +93,22 @@ class Kind:
         return column
 
     def symbol(self, encoding: Encoding, levels: Sequence[Any] | None) -> tuple[str, str]:
-        """Return the writing of an encoding in formulas.
-
-        It is ("function", its name) of the column, or ("question", words after it).
-        """
+        """Return how formulas write an encoding: ("function", the name of a function of the
+        column), or ("question", the words after the column's name)."""
         if self.question:
             return "question", self.question
-        return (
-            "function",
-            "mean"
-            if levels is not None
-            else "z"
-            if encoding.knots is None or encoding.is_held
-            else "rank",
-        )
+        if levels is not None:
+            return "function", "mean"
+        return "function", "z" if encoding.knots is None or encoding.is_held else "rank"
 
     def expression(
         self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]
     ) -> Expression:
-        """Return u as an expression of the cell, without what a missing number is.
+        """Return the encoding as an expression of a cell that is not a missing number.
 
-        levels : the levels of the column, None of numbers
-        u : the encoding of each level, and then of cells that are no level, and of missing ones; of
-            other columns of a number and of a missing cell
+        levels : the levels of the column; None: it holds numbers
+        u : for a column with levels, the encoding of each level, of any other cell, and of a
+            missing cell; for other columns, that of a number and that of a missing cell
         """
         x = cell(encoding.column)
         if levels is not None:
@@ -124,14 +118,12 @@ class Kind:
 
 
 class Number(Kind, name="number", is_number=True, is_continuous=True, rises=True, keeps_zero=True):
-    """The number, or what its scores say of it."""
+    """The number, or a function of it that is linear between knots."""
 
 
 class Level(Kind, name="level"):
-    """Whether the cell is a level: 1 or 0.
-
-    With a knot, at -1, it is the score of the knot where the cell is no level.
-    """
+    """Whether the cell is a level: 1 or 0. For a level that no training row has it is the score of
+    the knot at -1, if there is one."""
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
         return xp.astype((level <= x) & (x < level + 1), x.dtype)
@@ -214,7 +206,7 @@ KINDS = (
     *map(Angle, ("year", "week", "day"), TURNS),
 )
 NUMBER, LEVEL, MISSING, YEAR, WEEK, DAY = range(len(KINDS))
-# The number of each kind in files, of which 1 and 4 were kinds that are gone.
+# The number of each kind in files; 1 and 4 are not used.
 IN_FILES = np.array([0, 2, 3, 5, 6, 7])
 
 
@@ -270,7 +262,7 @@ class Encoding:
         )
 
     def in_reach(self, u: Expression) -> Expression:
-        """Return an expression, drawn in beyond the reach."""
+        """Return an expression of u, saturated beyond the reach where that may matter."""
         return saturate(u, self.reach) if self.may_reach else u
 
     def expression(
@@ -284,10 +276,8 @@ class Encoding:
         return impute(written, cell(self.column), self.fill) if is_filled else written
 
     def quarters(self, low: float, high: float) -> tuple[float, float, float]:
-        """Return the quarters of a turn, from `level` on, between low and high.
-
-        They are (the length of one in days, the first, the last).
-        """
+        """Return (the days of a quarter turn, the numbers of the first and the last quarter that
+        begin between low and high, counted from `level`)."""
         quarter = np.pi / 2 / self.of_kind.turn
         return (
             quarter,
@@ -296,12 +286,11 @@ class Encoding:
         )
 
     def cuts(self, low: float, high: float) -> np.ndarray:
-        """Return where the encoding has knots, begins to be curved, or curves otherwise.
+        """Return the cells at which to cut a column into pieces on which the encoding is smooth, in
+        any order; some may be beyond low and high.
 
-        The places are in no order, and may be beyond low and high.
-
-        A curve is cut where it begins, and at distances that double, so that its poles are far from
-        each piece.
+        Cuts are at knots, at the reach, beyond which the encoding is curved, and then at distances
+        that double, so that the poles of the curve are far from each piece.
         """
         if self.of_kind.turn:
             quarter, first, last = self.quarters(low, high)
@@ -320,10 +309,8 @@ class Encoding:
         return np.concatenate([knots, raw])
 
     def turns(self, low: float, high: float, most: int) -> np.ndarray:
-        """Return where the encoding may turn between falling and rising.
-
-        These are its knots, or its quarters, none if those are many.
-        """
+        """Return the cells where the encoding may change between falling and rising: its knots, or
+        quarter turns, unless there are `most` or more of these."""
         if not self.of_kind.turn:
             return np.zeros(0) if self.knots is None else self.knots[0]
         quarter, first, last = self.quarters(low, high)
@@ -334,11 +321,10 @@ class Encoding:
         )
 
     def rounding(self, largest: float) -> float:
-        """Return a bound of the rounding of u, for numbers up to a size.
+        """Return a bound of the rounding of u, for cells of at most the size `largest`.
 
-        It is a few roundings of (r - center) / unit; a number as it is has none.
-
-        The cosine of an angle is rounded as the angle is.
+        It is a few roundings of (r - center) / unit. An unscaled number is not rounded; the cosine
+        of an angle has the rounding of the angle.
         """
         is_number = self.of_kind.is_number and (self.knots is None or self.is_held)
         is_as_it_is = is_number and (self.center, self.unit, self.reach) == (0.0, 1.0, np.inf)
@@ -350,9 +336,9 @@ class Encoding:
         return 16 * EPS * (raw + abs(self.center)) / self.unit
 
     def slopes(self, x: np.ndarray, dx: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and largest derivative du/dz on each cell of a grid.
+        """Return the least and the largest derivative du/dz between each two neighbours of a grid.
 
-        The grid has the numbers x, and dx is dx/dz there.
+        The grid has the numbers x, and dx is dx/dz between them.
 
         The slope between knots is multiplied by a derivative that falls with the distance from the
         center. The derivative of the cosine of an angle is a sine, of which the least and the
@@ -378,10 +364,8 @@ class Encoding:
 
 
 def arithmetic(center: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (power, center, factor) of u = (power r - center) factor.
-
-    power is a power of two, and u = 0 where the unit is 0.
-    """
+    """Return (power, center, factor) with (r - c) / unit = (power r - center) factor, in which
+    nothing overflows; power is a power of two, and factor is 0 where the unit is 0."""
     exponent = np.where(unit > 0, np.clip(np.frexp(unit)[1], -1000, 1000), 0)
     power = np.ldexp(1.0, -exponent)
     factor = np.divide(1.0, unit * power, out=np.zeros(np.shape(unit)), where=np.asarray(unit) > 0)

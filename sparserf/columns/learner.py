@@ -1,7 +1,7 @@
 """A table that is learnt from blocks of its rows, one after the other, as from all rows at once.
 
-Of each block only the levels of its categories are kept. What a column is, numbers or a category,
-all blocks say together: a block in which all its cells are missing says nothing.
+Of each block only the levels of its categories are kept. Whether a column holds numbers or is a
+category depends on all blocks, except those in which all its cells are missing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .clocks import Times
-from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, level_cells, listing
+from .frames import (
+    Columns,
+    cells_of,
+    is_categorical,
+    kind_of,
+    label,
+    level_cells,
+    level_keys,
+    listing,
+)
 from .places import find_columns
 from .table import (
     EXACT,
@@ -35,10 +44,11 @@ if TYPE_CHECKING:
 class _Column:
     """The state of a column after the blocks so far.
 
-    kinds : of its cells, "numbers", "strings", or what a clock is
-    clock : of times, else None
+    kinds : the kinds of its cells: "numbers", "strings", or those of clocks
+    clock : the clock of times, else None
     is_category, has_list : whether some block has it as a categorical, or as a column whose dtype
-        says nothing of its cells
+        does not determine the type of its cells
+    has_plain_numbers : whether some block has it as numbers, and not as a category
     keys, types, orders : the levels so far, their types, and the orders that blocks give them
     is_single : whether all its numbers are float32
     """
@@ -72,7 +82,7 @@ class _Column:
             both = " in some blocks and ".join(sorted(self.kinds, reverse=True))
             raise TypeError(f"{where} holds {both} in others: leave it out, or make it one of them")
         if is_category or kind == "strings":
-            present = set(keys := keys_of(where, cells)) - {None}
+            present = set(keys := level_keys(where, cells)) - {None}
             self.keys |= present
             self.types |= set(map(type, keys)) - {type(None)}
             self.orders.append(ordered_keys(where, column, kind))
@@ -107,15 +117,15 @@ def _is_same(order, other):
 
 
 class TableLearner:
-    """The table of rows that come in blocks: `add` each block, then ask for the `table`.
+    """Learns the table of rows that come in blocks: `add` each block, then call `table`.
 
-    categorical : as the user gives it
-    given : {name or index of a category: all its levels} or None, as the user gives them
+    categorical : the user's argument
+    given : the user's {name or index of a category: all its levels}, or None
     """
 
     def __init__(self, categorical: Categorical, given: Mapping[Any, Sequence[Any]] | None):
         self._categorical, self._given, self._n_rows = categorical, given or {}, 0
-        # of the first block, by whose names columns are found in the others
+        # the names of the first block, by which columns are found in the others
         self._frame: Table | None = None
 
     def add(self, X: Any) -> None:
@@ -142,7 +152,7 @@ class TableLearner:
 
     @property
     def needs_no_more(self) -> bool:
-        """Whether the levels of all categories that were seen so far are given."""
+        """Whether the user has given the levels of all categories so far."""
         return all(
             column.holds_numbers or k in self._levels for k, column in enumerate(self._columns)
         )
@@ -178,7 +188,7 @@ class TableLearner:
     def _levels_given(self, k, where, column):
         """Return the levels that the user gives of a category, in their order."""
         given = level_cells(where, list(self._levels[k]))
-        keys = [key for key in keys_of(where, given) if key is not None]
+        keys = [key for key in level_keys(where, given) if key is not None]
         if len(set(keys)) < len(keys) or not keys:
             raise ValueError(
                 f"levels must list different levels of {where}, got {self._levels[k]!r}"

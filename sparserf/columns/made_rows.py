@@ -21,11 +21,11 @@ from .frames import columns_of_rows, is_frame, rows_of_frame
 if TYPE_CHECKING:
     from .encoder import ColumnEncoder
 
-# How many rows count as near a row.
+# The second row is drawn from this many nearest rows of the first.
 N_NEAR = 30
-# The most rows among which near ones are sought; of more rows, a random sample is taken.
+# Near rows are sought among at most this many rows, a random sample of more.
 MOST_PARTNERS = 4_000
-# Distances that are computed at a time.
+# The number of distances that are computed at a time.
 DISTANCES = 2**20
 
 
@@ -57,11 +57,11 @@ def draw_sources(
 def with_made_rows(
     X: np.ndarray, weight: np.ndarray, encoder: ColumnEncoder | None, n_made: int, share: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return encoded rows with made ones below them, and the weights of all.
+    """Return (encoded rows with made rows below them, the weights of all).
 
-    encoder : the encoder that encoded them: the encodings of a column are made from one cell; None:
-        each is a column
-    share : the weight of all made rows, over that of the others
+    encoder : the encoder of the rows: all encodings of a column come from the cell of one row;
+        None: each encoding is a column
+    share : the weight of all made rows, divided by that of the others
     """
     numbers, rng = np.zeros(X.shape[1], bool), np.random.default_rng(0)
     sources = draw_sources(X, numbers, weight, n_made, rng)
@@ -74,9 +74,9 @@ def with_made_rows(
 
 def _draw_near(X, is_category, weight, first, partners, rng):
     """Draw one of the nearest rows among `partners` for each row of `first`; return its place."""
-    farthest = 10.0  # units from the centre of a column at which numbers count, at most
-    of_categories, of_missing = 0.5, 4.0  # squared distances of cells: see above
-    same = 1e-9  # nothing new can be made of rows at a squared distance below this
+    farthest = 10.0  # numbers are clipped at this many units from the centre of their column
+    of_categories, of_missing = 0.5, 4.0  # squared distances: see the head of this file
+    same = 1e-9  # rows at a squared distance below this are equal, and make no new row
     missing = np.isnan(X)
     center, unit, _, _ = robust_units(X[:, ~is_category], weight)
     Z = (X[:, ~is_category] - center) / np.where(unit > 0, unit, np.inf)

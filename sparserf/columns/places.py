@@ -1,8 +1,8 @@
 """The columns that a user means by names or indices.
 
-Where some column is called by a number, as in a frame whose names are integers, a number is a name;
-elsewhere an integer is an index. Names are compared as text, as models know them: of names that are
-numbers, "1", 1 and 1.0 mean the same column, unless there are columns "1" and "1.0".
+A number is a name where some column has that name, as in a frame whose names are integers;
+elsewhere an integer is an index. Names are compared as text, as models store them: "1", 1 and 1.0
+mean the same column, unless there are columns "1" and "1.0".
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def find_columns(
 ) -> list[int]:
     """Return the index of each column that is given by its name or index.
 
-    names : the names of the columns, or None where they have none
+    A name that is also the index of another column causes a warning, and is taken as the name.
 
-    A name that is also the index of another column causes a warning, which says what is taken.
+    names : the names of the columns, or None where they have none
     """
     keys = list(keys)
     by_name = _Names(names or ())
@@ -37,10 +37,10 @@ def find_columns(
     if unknown:
         has = "an array, whose columns have no names" if names is None else "which lacks them"
         raise ValueError(f"{argument} must name columns of X, {has}: {listing(unknown)}")
-    strange = [key for key in lacking if _is_flag(key) or not isinstance(key, Integral)]
-    if strange:
+    wrong = [key for key in lacking if _is_bool(key) or not isinstance(key, Integral)]
+    if wrong:
         raise TypeError(
-            f"{argument} must name columns of X or give their indices, got {strange[0]!r}"
+            f"{argument} must name columns of X or give their indices, got {wrong[0]!r}"
         )
     if lacking and by_name.are_numbers:
         raise ValueError(
@@ -54,7 +54,7 @@ def find_columns(
         )
     found = [int(key) if place is None else place for key, place in zip(keys, places, strict=True)]
     for key, place in zip(keys, found, strict=True):
-        is_index = isinstance(key, Integral) and not _is_flag(key) and 0 <= key < n_columns
+        is_index = isinstance(key, Integral) and not _is_bool(key) and 0 <= key < n_columns
         if is_index and place != key:
             warn(
                 f"{argument} has {key!r}, which is the name of one column and the index of "
@@ -80,12 +80,12 @@ class _Names:
         self._of_number: dict[Any, int] | None = None
 
     def get(self, key: Any) -> int | None:
-        """Return the place of the column that is called so, or None."""
+        """Return the place of the column of this name, or None."""
         if isinstance(key, str):
             return self._place.get(text_of(key))
         if str(key) in self._place:  # also of tuples and dates
             return self._place[str(key)]
-        if _is_flag(key) or not isinstance(key, Real):
+        if _is_bool(key) or not isinstance(key, Real):
             return None
         return self._numbers.get(key)
 
@@ -103,13 +103,13 @@ class _Names:
         return self._of_number
 
 
-def _is_flag(key):
+def _is_bool(key):
     """Return whether a key is a bool, which is no index."""
     return isinstance(key, (bool, np.bool_))
 
 
 def _number(name):
-    """Return the number that a name is, written as Python writes it; None of other names."""
+    """Return the number that a name is, if Python writes the number so; else None."""
     for kind in (int, float):
         try:
             number = kind(name)

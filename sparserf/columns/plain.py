@@ -1,6 +1,6 @@
 """Columns of plain numbers of a data frame, read together by one call of the frame's library.
 
-Reading a column alone costs some tens of microseconds whatever its length, which is most of the
+To read a column alone takes some tens of microseconds whatever its length, which is most of the
 time where a frame has few rows and thousands of columns. The result is the same either way.
 """
 
@@ -25,14 +25,15 @@ IN_ARROW = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 
     "double",
     "bool",
 }
-BOOLEANS = {"bool", "boolean", "bool[pyarrow]"}  # of booleans, in small letters
-SINGLE = {"float32", "float", "float[pyarrow]"}  # the dtypes of float32, in small letters
+# The dtypes of booleans, and of float32, in lower case.
+BOOLEANS = {"bool", "boolean", "bool[pyarrow]"}
+SINGLE = {"float32", "float", "float[pyarrow]"}
 
 
 def plain_numbers(X: Any) -> tuple[np.ndarray, np.ndarray, frozenset[int]]:
     """Return (places, numbers, flags) of the columns of plain numbers of a frame with few rows.
 
-    places : ndarray of int, the places of the columns; none of other frames
+    places : ndarray of int, the places of the columns; empty for a frame with more rows
     numbers : ndarray of shape (n_rows, n_places), NaN where cells are missing; float32 if all
         columns are, else float64
     flags : the places of those that hold booleans
@@ -92,6 +93,7 @@ def _read_arrow(X, chosen, dtypes):
     return batch.to_tensor(null_to_nan=True).to_numpy()
 
 
+# {library: (whether a dtype is one of plain numbers, the reader of columns of such dtypes)}
 READERS = {
     "pandas": (_is_plain_in_pandas, _read_pandas),
     "polars": (lambda dtype: str(dtype) in IN_POLARS, _read_polars),

@@ -27,17 +27,15 @@ from .frames import (
     in_their_order,
     integers_of,
     is_categorical,
-    keys_of,
     kind_of,
     label,
     level_cells,
+    level_keys,
     listing,
     narrow_float,
     numbers_of,
     own_order,
 )
-from .frames import is_frame as is_frame
-from .frames import is_table as is_table
 from .places import find_columns
 from .text_numbers import numbers_as_text
 
@@ -48,8 +46,9 @@ if TYPE_CHECKING:
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
 
 UNKNOWN = -1.0  # the number of a level that no training row has
-ROWS_DISTINCT_BY_CHANCE = 10  # the most rows in which all words of a column may differ by chance
-# the least positive number that float32 holds to its full precision
+# In at most this many rows all words of a column may differ by chance.
+ROWS_DISTINCT_BY_CHANCE = 10
+# The least positive number of full precision in float32.
 LEAST_SINGLE = float(np.finfo(np.float32).tiny)
 EXACT = 2**24  # the number of levels up to which float32 holds their numbers exactly
 # The types of levels: {type: the types of cells that become levels of this type}.
@@ -59,10 +58,10 @@ PLAIN: dict[type, Any] = {
     int: (Integral, np.bool_),
     float: Number,
 }
-# The arrays of a table in a model's file: the kind of each column, an index in PLAIN, -1 for
-# numbers, -2, -3 or -4 for one of KINDS_OF_CLOCKS, or FLAG for booleans; how many levels it has;
-# the names of the columns, if they have names, and all levels, as one text; and the end of each
-# string in the text. The time zone of a column of dates is written as its one level.
+# The arrays of a table in a model's file: the kind of each column (an index in PLAIN for a
+# category, -1 for numbers, -2, -3 or -4 for one of KINDS_OF_CLOCKS, FLAG for booleans); how many
+# levels it has; the names of the columns, if they have names, and all levels, as one text; and the
+# end of each string in the text. The time zone of a column of dates is written as its one level.
 ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 FLAG = -2 - len(KINDS_OF_CLOCKS)
 
@@ -169,9 +168,8 @@ class Table:
         )
 
     def read(self, X: Any) -> np.ndarray:
-        """Return rows to predict as an ndarray of numbers, as `learn` does for training rows.
-
-        Unknown levels become -1.
+        """Return rows to predict as an ndarray of numbers, as `learn` does for training rows;
+        levels that the table does not know become -1.
 
         The columns of a frame are found by their names, in any order, and others are not read; by
         their positions if X or the training rows have no names. Levels that are numbers are found
@@ -195,10 +193,8 @@ class Table:
         return _matrix(columns, places, alone, self.levels)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
-        """Return (X, the table) for some of the rows that `learn` returned.
-
-        The table has no levels that do not occur in them.
-        """
+        """Return (X, the table) for some of the rows that `learn` returned, without the levels that
+        do not occur in these."""
         levels = list(self.levels)
         for j in (j for j, of_column in enumerate(levels) if of_column):
             code = np.where(np.isnan(X[:, j]), len(levels[j]), X[:, j]).astype(np.intp)
@@ -374,7 +370,8 @@ def learn_column(
 ) -> tuple[np.ndarray, tuple[Any, ...] | None, Clock | None]:
     """Return (a training column as numbers, its levels, its clock).
 
-    Levels are None for numbers, the clock for all but times.
+    Columns of numbers and times have None for levels, and columns other than times None for a
+    clock.
 
     where : how errors name the column
     is_chosen : whether the user lists it in `categorical`
@@ -390,7 +387,7 @@ def learn_column(
         if kind == "strings":
             raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
         return numbers_of(where, cells), None, None
-    keys = keys_of(where, cells)
+    keys = level_keys(where, cells)
     present = set(keys) - {None}
     levels = levels_of(present, set(map(type, present)), ordered_keys(where, column, kind))
     return _codes(keys, LevelNumbers(levels)), levels, None
@@ -415,32 +412,28 @@ def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
     return (
         None
         if order is None
-        else list(dict.fromkeys(keys_of(where, level_cells(where, list(order)))))
+        else list(dict.fromkeys(level_keys(where, level_cells(where, list(order)))))
     )
 
 
 def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Return the levels that are present, which are of these types, as plain ones.
+    """Return the levels that are present as levels of one of the PLAIN types, sorted.
 
-    They are sorted, or in an order of all levels.
+    kinds : the types of the levels
+    order : all levels in another order, or None
     """
     plain = next(
         plain
         for plain, stands_for in PLAIN.items()
         if all(issubclass(kind, stands_for) for kind in kinds)
     )
-    return tuple(
-        map(
-            plain,
-            sorted(present) if order is None else [level for level in order if level in present],
-        )
-    )
+    levels = sorted(present) if order is None else [each for each in order if each in present]
+    return tuple(map(plain, levels))
 
 
 def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
-    """Warn of a column whose words are nearly all numbers, or differ in each row.
-
-    Users list a column as a category to say that it is one.
+    """Warn of a column whose words are nearly all numbers, or differ in each row. It is not called
+    for columns that the user lists as categories.
 
     count : how many cells each of its words has
     """
@@ -450,10 +443,9 @@ def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
         but = f" but {listing(others)}" if others else ""
         warn(
             f"{where} holds words, and all{but} are numbers, such as {example!r}: it becomes a "
-            f"category of {len(count)} "
-            "levels. Make it numbers, with missing cells where there is none (pandas.to_numeric "
-            "with errors='coerce', without "
-            "separators and units), or list it in categorical",
+            f"category of {len(count)} levels. Make it numbers, with missing cells where there is "
+            "none (pandas.to_numeric with errors='coerce', without separators and units), or list "
+            "it in categorical",
             UserWarning,
         )
     elif len(count) == n_rows > ROWS_DISTINCT_BY_CHANCE:
@@ -479,7 +471,7 @@ def read_column(
     if clock is not None:
         was = str(clock)
         kind = None if kind == "numbers" and np.isnan(numbers_of(where, cells)).all() else kind
-    # of categories of both, the numbers may come alone
+    # of a category of words and numbers, rows to predict may have only numbers
     if (kind, was) == ("numbers", "strings") and is_categorical(column):
         words = [None if cell is None else str(cell) for cell in cells]
         cells, kind = (
@@ -493,17 +485,19 @@ def read_column(
     if levels is None:
         return numbers_of(where, cells)
     narrow = narrow_float(column)
-    return _codes(keys_of(where, cells), number if narrow is None else LevelNumbers(levels, narrow))
+    return _codes(
+        level_keys(where, cells), number if narrow is None else LevelNumbers(levels, narrow)
+    )
 
 
 class LevelNumbers(dict[Any, float]):
     """{level: its number}, NaN for a missing cell, None, and UNKNOWN for a cell that is no level.
 
     Rows may be float32 or float64, whatever the training rows were. So a cell that is not exactly a
-    level also counts as one if `in_float32` has it, and both are equal in float32, as for .1.
+    level, such as .1, also counts as one if both are equal in float32, for levels of `in_float32`.
 
-    cells : the dtype of the cells, if it is known that they come in a narrower one than float64:
-        then all levels are rounded to it, so that large whole numbers are found, too
+    cells : the dtype of the cells, if it is narrower than float64: all levels are then rounded to
+        it, so that large whole numbers are found, too
     """
 
     def __init__(self, levels: Sequence[Any], cells: np.dtype | None = None):
@@ -528,10 +522,10 @@ class LevelNumbers(dict[Any, float]):
 
 
 def in_float32(levels: Sequence[Any]) -> dict[Any, float]:
-    """Return {level: the number in float32} of the levels for which any number stands that is the
-    same in float32.
+    """Return {level: its number in float32} of the levels that any number with the same float32
+    stands for.
 
-    These are the numbers that are not whole, and that no other level is equal to in float32. Whole
+    These are levels that are no whole numbers, and equal to no other level in float32. Whole
     numbers may be codes that differ in one digit, and most of them are exact.
     """
     if not levels or isinstance(levels[0], str):

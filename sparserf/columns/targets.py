@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # The argument `class_weight`: weights of the classes by label.
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | None
-# The hint in errors and warnings where y looks like labels.
+# What errors and warnings advise where y looks like labels.
 ARE_LABELS = (
     "For labels: loss='logistic', or of several classes loss='multinomial', or a classifier of "
     "sparserf.sklearn"
@@ -50,9 +50,9 @@ def encode_target(
     and -1 in others; two classes have one target, +1 in rows of the second. Three or more classes
     in order have one, too: their places.
 
-    there : the indices of the rows of y among all n_rows rows
     A loss of several outputs for one y has a target for each of them.
 
+    there : the indices of the rows of positive weight among all n_rows rows
     several_outputs : whether several outputs of a real y are one target, (n_outputs, n_rows), or
         each a target of its own
     """
@@ -131,11 +131,12 @@ def warn_of_labels(target: np.ndarray) -> None:
 
 
 def are_like_labels(values: np.ndarray, counts: np.ndarray) -> bool:
-    """Return whether these whole numbers, which are so frequent, are as codes of classes are.
+    """Return whether whole numbers, which occur `counts` times, look like codes of classes.
 
-    These are two; up to 4 that follow one another from -1, 0 or 1; or up to 10 from 0
-    or 1 of which the rarest is at least half as frequent as the most frequent. So counts, of which
-    the large ones are rare, and ratings, of which the ends are, are numbers if they are 5 or more.
+    They do if they are two; up to 4 that follow one another from -1, 0 or 1; or up to 10 that
+    follow one another from 0 or 1, of which the rarest is at least half as frequent as the most
+    frequent. Of 5 or more values, counts, whose large values are rare, and ratings, whose extreme
+    values are rare, do not.
     """
     k, low = len(values), values[0]
     if not 2 <= k <= 10 or counts.sum() <= 5 * k:  # fewer rows may have few values by chance
@@ -177,8 +178,8 @@ def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.nd
 def check_ordered_labels(
     y: ArrayLike, n_samples: int, there: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same with the classes in their order: numbers ascending, categories in that of
-    their levels."""
+    """Return what `check_labels` does, with the classes in their order: numbers ascending,
+    categories in the order of their levels."""
     classes, label = check_labels(y, n_samples, there)
     levels = levels_in_order(y)
     if levels is not None:
@@ -303,7 +304,7 @@ def as_labels(y: ArrayLike, name: str = "y") -> np.ndarray:
         and labels.dtype.kind == "f"
         and any(isinstance(label, Integral) and abs(label) > LARGEST_EXACT for label in y)
     ):
-        labels = np.array(y, object)  # of which floats may be the same
+        labels = np.array(y, object)  # as floats, different ones may be equal
     labels = _flatten_column(labels)
     if labels.dtype.kind in "OT":
         if labels.ndim == 1:
@@ -319,9 +320,9 @@ def as_labels(y: ArrayLike, name: str = "y") -> np.ndarray:
 
 
 def _as_plain_labels(name, objects):
-    """Return an array of objects, which are labels, as one of strings or numbers that are as many.
+    """Return an array of objects, which are labels, as an array of strings or numbers.
 
-    Raise a TypeError for labels of other kinds, a ValueError for labels that would become one.
+    Raise a TypeError for labels of other kinds, a ValueError where different labels become equal.
     """
     labels = list(objects.flat)
     if all(is_real_type(type(label)) for label in labels):
@@ -346,7 +347,7 @@ def _as_plain_labels(name, objects):
 
 
 def _check_apart(name, labels):
-    """Check that different numbers are so as float64, too."""
+    """Check that different numbers are different as float64, too."""
     label_of = {}
     for label in dict.fromkeys(labels):
         try:

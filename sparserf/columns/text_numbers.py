@@ -1,4 +1,5 @@
-"""Columns of words that would be numbers if written plainly, or but for a few cells such as "?"."""
+"""Columns of words that are numbers with separators or units, or numbers except for a few cells
+such as "?"."""
 
 from __future__ import annotations
 
@@ -19,13 +20,14 @@ NUMBER = re.compile(
 
 
 def numbers_as_text(count: Mapping[str, int]) -> tuple[list[str], str] | None:
-    """Return (the words that are no numbers, an example of a number) of a column of such words.
+    """Return (the words that are no numbers, an example of a number) of a column of words that are
+    nearly all numbers; None of any other.
 
-    count : how many cells each word has; missing cells are left out
+    At least 9 of 10 cells must be numbers, 3 of them different. Codes, such as postcodes, do not
+    count: digits with a leading zero, or all of one length above 1. Nor do columns of numbers alone
+    with at most 20 different ones, which may be codes.
 
-    Return None unless 9 of 10 cells are numbers, 3 of them different. Codes, such as postcodes, are
-    no numbers: digits with a leading zero, or all of one length above 1. A column of numbers alone
-    may be one of codes, too, if it has at most 20 different ones.
+    count : the number of cells of each word; missing cells are left out
     """
     numbers = [word for word in count if NUMBER.fullmatch(word)]
     others = [word for word in count if not NUMBER.fullmatch(word)]

@@ -1,7 +1,5 @@
-"""Times until events as users give them: y of survival analysis, read as arrays.
-
-A structured array as scikit-survival's, a data frame, or an array of two or three columns.
-"""
+"""Times until events, the y of survival analysis, read from what users give: a structured array as
+scikit-survival's, a data frame, or an array of two or three columns."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ FORMS = (
 )
 
 
-class Times(NamedTuple):
+class SurvivalTimes(NamedTuple):
     """Rows until an event, or until they are censored, (n_rows,) each.
 
     time : float64, at least 0
@@ -54,7 +52,7 @@ def has_fields(y: Any) -> bool:
     )
 
 
-def read_times(y: ArrayLike, n_rows: int | None = None) -> Times:
+def read_times(y: ArrayLike, n_rows: int | None = None) -> SurvivalTimes:
     """Return y as times until events, checked.
 
     n_rows : how many rows there must be; None: any number
@@ -69,7 +67,7 @@ def read_times(y: ArrayLike, n_rows: int | None = None) -> Times:
     time = real_rows("y", time, n_rows)
     if len(time) and time.min() < 0:
         raise ValueError(f"y must have times of at least 0, got {time.min()}")
-    return Times(time, _as_events(event), None if stratum is None else _as_strata(stratum))
+    return SurvivalTimes(time, _as_events(event), None if stratum is None else _as_strata(stratum))
 
 
 def _columns_of(y):
@@ -90,7 +88,8 @@ def _columns_of(y):
 
 
 def _time_and_event(columns):
-    """Return the column of times and that of events, which is boolean, or has this name."""
+    """Return (the column of times, the column of events): the latter is boolean, or is called
+    "event"."""
     if set(columns) == {"time", "event"}:
         return columns["time"], columns["event"]
     events = [name for name, column in columns.items() if column.dtype.kind == "b"]
@@ -104,19 +103,19 @@ def _time_and_event(columns):
 def _as_events(event):
     """Return events as booleans; numbers must be 0 or 1."""
     if event.dtype.kind == "O":
-        strangers = [value for value in event if not is_real_type(type(value))]
-        if strangers:
-            raise TypeError(f"y must have events of booleans, or 0 and 1, got {strangers[0]!r}")
+        wrong = [value for value in event if not is_real_type(type(value))]
+        if wrong:
+            raise TypeError(f"y must have events of booleans, or 0 and 1, got {wrong[0]!r}")
         event = event.astype(np.float64)
     if event.dtype.kind not in "fiub":
         raise TypeError(f"y must have events of booleans, or 0 and 1, got {event[0].item()!r}")
     if event.dtype.kind == "f":
         check_finite("y", event)
-    strange = np.flatnonzero((event != 0) & (event != 1))
-    if len(strange):
+    wrong = np.flatnonzero((event != 0) & (event != 1))
+    if len(wrong):
         raise ValueError(
             "y must have events of booleans, or 0 and 1, got "
-            f"{event[strange[0]].item()!r} in row {strange[0]}{and_more(strange)}"
+            f"{event[wrong[0]].item()!r} in row {wrong[0]}{and_more(wrong)}"
         )
     return event != 0
 

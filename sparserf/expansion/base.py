@@ -98,11 +98,9 @@ class BaseModel(ABC):
         ValueError, TypeError
             X does not fit the model, or offset not the rows.
         """
-        finish = (
-            self._inverse_link
-            if self.classes is None
-            else partial(labels_of_decisions, *self.cut_classes)
-        )
+        finish = self._inverse_link
+        if self.classes is not None:
+            finish = partial(labels_of_decisions, *self.cut_classes)
         return self._map_decisions(X, workers, finish, offset)
 
     @property

@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..columns.clocks import what_of
+from ..columns.clocks import kind_of_times
 from ..columns.places import find_columns
 from ..columns.table import UNKNOWN, LevelNumbers
-from .terms import (
-    column_clocks,
-    column_flags,
-    column_levels,
-    column_names,
-    column_values,
-    terms_of,
-)
+from .terms import column_clocks, column_flags, column_levels, column_names, column_values, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,11 +72,10 @@ def read_box(model: Expansion, box: BoxLike | None) -> Box:
     low, high, codes, unknown = np.zeros(len(names)), np.zeros(len(names)), {}, []
     for j, of_column in enumerate(levels):
         if of_column is not None:
-            codes[j] = (
-                _read_levels(names[j], parts[j], of_column)
-                if j in parts
-                else _all_levels(of_column)
-            )
+            if j in parts:
+                codes[j] = _read_levels(names[j], parts[j], of_column)
+            else:
+                codes[j] = _all_levels(of_column)
         elif j in flags and j in parts and (cells := _booleans(parts[j])) is not None:
             codes[j] = cells
         elif j in parts:
@@ -136,11 +128,8 @@ def _all_levels(levels):
 
 def _read_levels(name, part, levels):
     """Return the codes of a level or a list of levels; None is a missing cell."""
-    several = isinstance(part, (list, tuple, set, frozenset)) or (
-        isinstance(part, np.ndarray) and part.ndim == 1
-    )
     code = LevelNumbers(levels)
-    chosen = list(part) if several else [part]
+    chosen = list(part) if _is_list(part, set, frozenset) else [part]
     if not chosen:
         raise ValueError(f"box must have at least one level of {name!r}, got {part!r}")
     for level in chosen:
@@ -154,16 +143,18 @@ def _read_levels(name, part, levels):
 def _booleans(part):
     """Return the values of a list of booleans, None among them for a missing cell; None where it is
     no such list."""
-    is_list = isinstance(part, (list, tuple, set, frozenset)) or (
-        isinstance(part, np.ndarray) and part.ndim == 1
-    )
-    if (
-        not is_list
-        or not len(part)
-        or not all(isinstance(x, (bool, np.bool_)) or x is None for x in part)
-    ):
+    if not _is_list(part, set, frozenset) or not len(part):
+        return None
+    if not all(isinstance(x, (bool, np.bool_)) or x is None for x in part):
         return None
     return np.unique([np.nan if cell is None else float(cell) for cell in part])
+
+
+def _is_list(part, *others):
+    """Return whether a part is a list, tuple or vector, or of another of these types."""
+    return isinstance(part, (list, tuple, *others)) or (
+        isinstance(part, np.ndarray) and part.ndim == 1
+    )
 
 
 def _values_within(name, part, ends, values):
@@ -185,9 +176,9 @@ def _in_days(name, part, clock):
     if clock is None or part is None:
         return part
     where = f"box[{name!r}]"
-    if isinstance(part, (list, tuple)) or (isinstance(part, np.ndarray) and part.ndim == 1):
-        return tuple(clock.days(where, end) if what_of(type(end)) else end for end in part)
-    return clock.days(where, part) if what_of(type(part)) else part
+    if _is_list(part):
+        return tuple(clock.days(where, end) if kind_of_times(type(end)) else end for end in part)
+    return clock.days(where, part) if kind_of_times(type(part)) else part
 
 
 def _read_interval(name, part):
@@ -195,8 +186,9 @@ def _read_interval(name, part):
     if part is None:
         return np.nan, np.nan
     ends = (part, part) if isinstance(part, (Real, np.bool_)) else part
-    is_pair = isinstance(ends, (list, tuple)) or (isinstance(ends, np.ndarray) and ends.ndim == 1)
-    if not (is_pair and len(ends) == 2 and all(isinstance(end, (Real, np.bool_)) for end in ends)):
+    if not (
+        _is_list(ends) and len(ends) == 2 and all(isinstance(end, (Real, np.bool_)) for end in ends)
+    ):
         raise TypeError(f"box must have a number or a pair (low, high) for {name!r}, got {part!r}")
     try:
         low, high = map(float, ends)

@@ -55,12 +55,12 @@ class Expansion(BaseModel):
             object.__setattr__(self, "ranges", Ranges.from_mapping(self.ranges))
 
     @property
-    def to_give_away(self) -> Self:
-        """The model with the names and kinds of columns that no term uses, and nothing else about
-        their cells in training.
+    def stripped(self) -> Self:
+        """The model without the encodings and ranges of columns that no term uses: of these it has
+        names and kinds alone.
 
-        Files, pickles and exports are made of it. The model itself keeps the encodings of all
-        columns: a fit may start from it.
+        Files, pickles and exports are made of it, so that they tell nothing of such columns. The
+        model itself keeps all encodings: a fit may start from it.
         """
         features = self.features.seeing_only_what_they_use()
         ranges = self.ranges.seen_by(self.features.columns_seen).of_seen
@@ -68,7 +68,7 @@ class Expansion(BaseModel):
         return self if is_same else replace(self, features=features, ranges=ranges)
 
     def __getstate__(self) -> dict[str, Any]:
-        return dict(self.to_give_away.__dict__)
+        return dict(self.stripped.__dict__)
 
     @property
     def n_features_in(self) -> int:

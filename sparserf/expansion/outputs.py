@@ -184,9 +184,7 @@ def _index_of(model, classes, output):
 
 def _list_outputs(model):
     """Return the outputs that may be chosen, as text for errors."""
+    if model.classes is not None:
+        return repr(model.classes.tolist())
     n_outputs = len(np.atleast_2d(model.coef))
-    return (
-        f"{n_outputs} targets, 0 to {n_outputs - 1}"
-        if model.classes is None
-        else repr(model.classes.tolist())
-    )
+    return f"{n_outputs} targets, 0 to {n_outputs - 1}"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..columns.clocks import Clock
+    from ..columns.table import Table
     from ..features import FeatureSet, Term
     from .expansion import Expansion
 
@@ -22,7 +23,7 @@ def terms_of(features: FeatureSet) -> Iterator[Term]:
     """Yield the terms of all features, block by block, including features that depend on no
     column."""
     column = columns_of_encodings(features)
-    for block, positions in features.by_block(features.to_blocks(np.arange(len(features)))):
+    for block, positions in features.blocks_and_places():
         for k, position in enumerate(positions.tolist()):
             yield block.term(k, position, column)
 
@@ -84,6 +85,11 @@ def encoder_of(features: FeatureSet) -> ColumnEncoder:
     return ColumnEncoder.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
 
 
+def table_of(features: FeatureSet) -> Table | None:
+    """Return what features know of the columns of a data frame; None of an array of numbers."""
+    return None if features.encoder is None else features.encoder.table
+
+
 def column_names(model: Expansion) -> Sequence[str]:
     """Return the names of the columns of X: the names in the data frame, or x0, x1, ..."""
     return model.feature_names_in_ or DefaultNames(model.n_features_in)
@@ -92,8 +98,8 @@ def column_names(model: Expansion) -> Sequence[str]:
 def column_clocks(model: Expansion) -> Mapping[int, Clock]:
     """Return {column: its `Clock`} of the columns of X that are dates, durations or times of
     day."""
-    encoder = model.features.encoder
-    return {} if encoder is None or encoder.table is None else encoder.table.clocks
+    table = table_of(model.features)
+    return {} if table is None else table.clocks
 
 
 def column_values(model: Expansion) -> dict[int, np.ndarray]:
@@ -104,16 +110,12 @@ def column_values(model: Expansion) -> dict[int, np.ndarray]:
 
 def column_flags(model: Expansion) -> frozenset[int]:
     """Return the columns of X that hold booleans."""
-    encoder = model.features.encoder
-    return frozenset() if encoder is None or encoder.table is None else encoder.table.flags
+    table = table_of(model.features)
+    return frozenset() if table is None else table.flags
 
 
 def column_levels(model: Expansion) -> Sequence[Sequence[Any] | None]:
     """Return the levels of each column of X that is a category, and None for each column of
     numbers."""
-    encoder = model.features.encoder
-    return (
-        [None] * model.n_features_in
-        if encoder is None or encoder.table is None
-        else encoder.table.levels
-    )
+    table = table_of(model.features)
+    return [None] * model.n_features_in if table is None else table.levels

@@ -77,19 +77,15 @@ class Axis:
     def from_column(cls, x: np.ndarray, levels: Sequence[Any] | None) -> Self:
         """Choose the knots for a column of X: quantiles, or the most frequent of its levels."""
         if levels is not None:
-            codes, of_two = (
-                frequent_levels(x, levels, LEVELS),
-                frequent_levels(x, levels, LEVELS_OF_TWO),
-            )
-            knots = np.append(-1.0, codes)
-            return cls(knots, True, np.flatnonzero(np.isin(knots, np.append(-1.0, of_two))))
+            knots = np.append(-1.0, frequent_levels(x, levels, LEVELS))
+            of_two = np.append(-1.0, frequent_levels(x, levels, LEVELS_OF_TWO))
+            return cls(knots, True, np.flatnonzero(np.isin(knots, of_two)))
         there = x[~np.isnan(x)]
         if not len(there):
             return cls(np.zeros(1), False, np.zeros(1, int))
         knots = np.unique(np.quantile(there, np.linspace(0, 1, KNOTS), method="nearest"))
-        return cls(
-            knots, False, np.unique(np.append(np.arange(0, len(knots), EVERY), len(knots) - 1))
-        )
+        coarse = np.union1d(np.arange(0, len(knots), EVERY), len(knots) - 1)
+        return cls(knots, False, coarse)
 
     def hats(self, x: np.ndarray, chosen: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Return the basis functions at x, (n, n_knots + 1): hats at some of the knots, and last

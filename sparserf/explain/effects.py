@@ -66,7 +66,7 @@ class Effects:
     rows : the rows, as numbers
     at_rows : {part: its values in the rows}
     f : the decision values of the model in the rows
-    is_whole : whether the parts add up to f
+    is_exact : whether the parts add up to f
     """
 
     values: dict[Part, np.ndarray]
@@ -77,7 +77,7 @@ class Effects:
     rows: DenseOrCSR
     at_rows: dict[Part, np.ndarray]
     f: np.ndarray
-    is_whole: bool
+    is_exact: bool
 
     @classmethod
     def from_model(
@@ -96,22 +96,22 @@ class Effects:
         ordered : the categories whose levels stay in their order
         """
         levels, seen = column_levels(model), SeenTerms(model)
-        is_whole = all(term.is_linear or len(term.columns) <= 2 for term in seen.terms)
+        is_exact = all(term.is_linear or len(term.columns) <= 2 for term in seen.terms)
         grids = {j: grid_of(column_of(X, j), n_points, levels[j]) for j in seen.columns.tolist()}
         shares = {
             j: shares_of(column_of(X, j), grid, levels[j] is not None) for j, grid in grids.items()
         }
         f = decision_values(model, X)[0]
-        if not is_whole:
+        if not is_exact:
             additive = approximate(model, X, f, importance, n_pairs)
             values = {
-                part: additive.at(part, points(grids, part))
+                part: additive.at(part, grid_points(grids, part))
                 for part in additive.values
                 if len(part) == 1
             }
             at_rows, pairs = additive.at_rows, additive.pairs
         else:
-            values, at_rows = parts_of(model, X, grids, shares)
+            values, at_rows = exact_parts(model, X, grids, shares)
             pairs = [part for part in values if len(part) == 2]
         shown = {}
         for j, grid in grids.items():
@@ -119,19 +119,17 @@ class Effects:
                 shown[j] = np.flatnonzero(~np.isnan(grid))
                 continue
             codes = frequent_levels(column_of(X, j), levels[j], MOST_SHOWN).astype(np.intp)
-            shown[j] = (
-                codes
-                if j in ordered or (j,) not in values
-                else codes[np.argsort(-values[(j,)][codes], kind="stable")]
-            )
+            if j not in ordered and (j,) in values:
+                codes = codes[np.argsort(-values[(j,)][codes], kind="stable")]
+            shown[j] = codes
         for part in pairs:
             one, two = (shown[j] for j in part)
-            if not is_whole:
-                at = points({j: grids[j][shown[j]] for j in part}, part)
+            if not is_exact:
+                at = grid_points({j: grids[j][shown[j]] for j in part}, part)
                 values[part] = additive.at(part, at).reshape(len(one), len(two))
             else:
                 values[part] = values[part][np.ix_(one, two)]
-        return cls(values, grids, shares, shown, levels, X, at_rows, f, is_whole)
+        return cls(values, grids, shares, shown, levels, X, at_rows, f, is_exact)
 
     def choose(self, importances: Importances, n_parts: int, least: float) -> list[Part]:
         """Choose at most n_parts parts to show, the ones of the largest shares, at least `least`,
@@ -171,9 +169,8 @@ class Effects:
         if levels is None:
             return values
         place = {level: k for k, level in enumerate(others)}
-        return values[
-            [*(place.get(level, len(others)) for level in levels), *range(len(others), len(values))]
-        ]
+        known = [place.get(level, len(others)) for level in levels]
+        return values[[*known, *range(len(others), len(values))]]
 
     def bars(self, j: int) -> list[Bar]:
         """Return the bars of a category: the levels that are shown, then other levels, unknown ones
@@ -197,15 +194,9 @@ class Effects:
         """Return the height of each bar: the mean of a function of input j over the points of the
         bar, weighted by rows."""
         share = self.shares[j]
-        return np.array(
-            [
-                np.average(
-                    curve[bar.points],
-                    weights=share[bar.points] if share[bar.points].any() else None,
-                )
-                for bar in bars
-            ]
-        )
+        weights = [share[bar.points] if share[bar.points].any() else None for bar in bars]
+        pairs = zip(bars, weights, strict=True)
+        return np.array([np.average(curve[bar.points], weights=weight) for bar, weight in pairs])
 
     def density(self, part: Part) -> np.ndarray:
         """Return how many rows are near each point of a part, as a multiple of what is there if
@@ -234,11 +225,8 @@ class Effects:
         return near / (NEAR * (1 - beyond**2 / 2))
 
 
-def parts_of(
-    model: Expansion,
-    X: DenseOrCSR,
-    grids: dict[int, np.ndarray],
-    shares: dict[int, np.ndarray],
+def exact_parts(
+    model: Expansion, X: DenseOrCSR, grids: dict[int, np.ndarray], shares: dict[int, np.ndarray]
 ) -> tuple[dict[Part, np.ndarray], dict[Part, np.ndarray]]:
     """Return {part: its values on its grid} and {part: its values in the rows of X} of a model all
     of whose terms are linear or of at most two inputs.
@@ -294,7 +282,7 @@ def _sums_of_terms(model, X, grids):
     return on_grid, in_rows
 
 
-def points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
+def grid_points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
     """Return all points of the grid of a part, (n, 1 or 2), in the order in which its values are
     raveled."""
     return np.stack(

@@ -8,7 +8,9 @@ b (`Term.parts`):
   z_j(x) m), m the mean over b of the product of the other factors
 - a sum sigma(sum_j a_j + offset): v(S) is a mean over the sums of the other summands
 
-A game is played in the cheapest of three ways, of which the first two are exact:
+A game is played in the cheapest of three ways, of which the first two are exact. Each has a method
+`values`, which returns the Shapley values of the columns, (n_columns, n_rows), from their parts in
+the rows, of the same shape:
 
 - `AllSets` asks for the worth of every set, where the columns are few.
 - `Diagonal` integrates over t the product of the factors t z_j(x) + (1 - t) z_j(b), where the pairs
@@ -19,7 +21,7 @@ A game is played in the cheapest of three ways, of which the first two are exact
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,17 +44,9 @@ TOLERANCE = 1e-14
 ELLIPSES = np.array([1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0])
 
 
-class Game(Protocol):
-    """The game of a term against background rows."""
-
-    def values(self, of_x: np.ndarray) -> np.ndarray:
-        """Return the Shapley values of the columns, (n_columns, n_rows), from their parts in the
-        rows, of the same shape."""
-
-
 def game_of(
     term: Term, of_b: np.ndarray, n_rows: int, n_permutations: int, rng: np.random.Generator
-) -> Game:
+) -> AllSets | Diagonal | Orders:
     """Return the game of a term for n_rows rows in all, in the cheapest way.
 
     of_b : the parts of its columns in the background rows, (n_columns, n_background)
@@ -80,7 +74,7 @@ class AllSets:
         self._term, self._rest = term, _kept(term, _of_sets(term, of_b)[::-1])
 
     def values(self, of_x: np.ndarray) -> np.ndarray:
-        return shares(len(of_x)) @ self._term.worth(_of_sets(self._term, of_x), self._rest)
+        return shapley_matrix(len(of_x)) @ self._term.worth(_of_sets(self._term, of_x), self._rest)
 
 
 class Diagonal:
@@ -198,7 +192,7 @@ _gauss_legendre = cache(np.polynomial.legendre.leggauss)
 
 
 @cache
-def shares(q: int) -> np.ndarray:
+def shapley_matrix(q: int) -> np.ndarray:
     """Return the matrix (q, 2^q) that maps the worth of all sets of q columns to their Shapley
     values.
 
@@ -229,15 +223,10 @@ def _of_sets(term, parts):
 
 
 def _along(term, parts):
-    """Return the parts of no column, of the first, of the first two, and so on, combined."""
-    return _accumulated(term.combine, parts)
-
-
-def _accumulated(combine, parts):
-    """Return the combination of no entry of an array, of the first, of the first two, and so on:
-    what `ufunc.accumulate` returns, in a fifth of its time."""
+    """Return the parts of no column, of the first, of the first two, and so on, combined: what
+    `ufunc.accumulate` returns, in a fifth of its time."""
     made = np.empty((len(parts) + 1, *parts.shape[1:]), parts.dtype)
-    made[0] = combine.identity
+    made[0] = term.combine.identity
     for k, part in enumerate(parts):
-        combine(made[k], part, out=made[k + 1])
+        term.combine(made[k], part, out=made[k + 1])
     return made

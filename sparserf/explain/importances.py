@@ -86,7 +86,7 @@ class Importances:
         )
 
     def __str__(self) -> str:
-        return f"{table([row for row in self.rows if row.value != 0])}\n{self.of_what()}"
+        return f"{text_table([row for row in self.rows if row.value != 0])}\n{self.of_what()}"
 
     __repr__ = __str__
 
@@ -99,7 +99,7 @@ class Importances:
         return f"means over {self.n_rows} rows, against {self.n_background} background rows"
 
 
-def table(rows: Sequence[InputRow]) -> str:
+def text_table(rows: Sequence[InputRow]) -> str:
     """Return a table of inputs as text."""
     shown = [row._replace(name=short_name(row.name)) for row in rows[:MOST_LISTED]]
     width = max([12, *(len(row.name) for row in shown)])
@@ -173,14 +173,8 @@ class ImportanceSample:
             share[games.columns] = mean / whole
             away = size - share[games.columns, None] * of_row  # of mean 0
             error[games.columns] = away.std(axis=1) / whole / max(n - 1, 1) ** 0.5
-        return Importances(
-            tuple(names[j] for j in range(len(names))),
-            share,
-            value,
-            error,
-            n,
-            self.background.shape[0],
-        )
+        listed = tuple(names[j] for j in range(len(names)))
+        return Importances(listed, share, value, error, n, self.background.shape[0])
 
 
 def importances(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BACKGROUND = 100
 # The default number of random orders of the columns of a term of many columns.
 ORDERS = 4
-# The parts of the background by which standard errors are told.
+# The number of parts of the background: standard errors come from how the values of each differ.
 PARTS = 8
 # The most rows that are explained at once, and the most encodings of them.
 STEP, MOST_ENCODED = 300, 2**21
@@ -51,12 +51,8 @@ def shapley(
         raise ValueError("return_std=True needs at least 2 background rows, got 1")
     parts = np.array_split(rng.permutation(B.shape[0]), min(PARTS, B.shape[0]))
     weight = np.array([len(part) for part in parts]) / B.shape[0]
-    each = np.stack(
-        [
-            _laid_out(model, ShapleyValues(model, B[part], X.shape[0], n_permutations, rng), X)
-            for part in parts
-        ]
-    )
+    games = (ShapleyValues(model, B[part], X.shape[0], n_permutations, rng) for part in parts)
+    each = np.stack([_laid_out(model, of_part, X) for of_part in games])
     values = np.tensordot(weight, each, 1)
     variance = np.tensordot(weight, (each - values) ** 2, 1) / (len(parts) - 1)
     return values, np.sqrt(variance)
@@ -78,11 +74,10 @@ def background_of(
             "background must be given for a single row: what is usual is in other rows, as those "
             "of the fit"
         )
-    B = (
-        subsample(X, n_background, rng)
-        if background is None
-        else read_numbers(model, background, n_background, rng)
-    )
+    if background is None:
+        B = subsample(X, n_background, rng)
+    else:
+        B = read_numbers(model, background, n_background, rng)
     if B.shape[0] == 0:
         raise ValueError("background must have at least one row, got none")
     return B

@@ -21,7 +21,14 @@ from ..expansion.outputs import (
 from ..expansion.terms import column_names, term_sizes, terms_of
 from ..rows import as_rows
 from .evaluate import encoded_rows, read_numbers
-from .importances import MOST_LISTED, Importances, ImportanceSample, InputRow, html_table, table
+from .importances import (
+    MOST_LISTED,
+    Importances,
+    ImportanceSample,
+    InputRow,
+    html_table,
+    text_table,
+)
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
@@ -99,7 +106,7 @@ class Summary:
     def __str__(self) -> str:
         lines = [folded(line, 4) for line in (f"SparseModel: {self._what()}", *self._about())]
         if self.importances is not None:
-            lines += ["", table(self.inputs), folded(self._meaning(), 4, 0)]
+            lines += ["", text_table(self.inputs), folded(self._meaning(), 4, 0)]
         elif self.inputs:
             lines += ["", SEEN, folded(f"  {self._seen()}", MOST_LISTED, 2)]
         if self.terms:
@@ -171,11 +178,9 @@ class Summary:
         low, high = int(np.argmin(self.intercept)), int(np.argmax(self.intercept))
         shown = range(len(self.outputs)) if len(self.outputs) <= MOST_INTERCEPTS else (low, high)
         named = [f"{self.intercept[k]:.4g} of {short_name(self.outputs[k])}" for k in shown]
-        return "intercept " + (
-            ", ".join(named)
-            if len(self.outputs) <= MOST_INTERCEPTS
-            else f"from {' to '.join(named)}"
-        )
+        if len(self.outputs) <= MOST_INTERCEPTS:
+            return f"intercept {', '.join(named)}"
+        return f"intercept from {' to '.join(named)}"
 
     def _fit(self):
         """Return the line on how the fit went."""
@@ -185,21 +190,15 @@ class Summary:
         elif info.alpha is None:  # all of the model was chosen: there is no tolerance
             parts = ["chosen on held-out rows"]
         else:
-            parts = [
-                "converged to its tolerance" if info.converged else "not converged to its tolerance"
-            ]
+            parts = [f"{'' if info.converged else 'not '}converged to its tolerance"]
         if info.cut:
             cut = ", ".join(f"{n} {what}" for what, n in info.cut.items())
             parts += [f"ended early or left out: {cut}"]
         parts += [f"penalty alpha {info.alpha:.4g}"] if info.alpha is not None else []
         if self.held_out:
-            what, told = self.held_out
-            parts += [f"{what} of held-out rows {told:.4g}"]
-        parts += (
-            [f"coefficients known to {info.error_bound:.1g} of their length"]
-            if info.error_bound is not None
-            else []
-        )
+            parts.append("{} of held-out rows {:.4g}".format(*self.held_out))
+        if info.error_bound is not None:
+            parts.append(f"coefficients known to {info.error_bound:.1g} of their length")
         return ", ".join(parts)
 
 
@@ -226,12 +225,10 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
     titles, coef = _titles(model, largest, names, X), np.atleast_2d(model.coef)
     terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
     seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
-    rows = (
-        (InputRow(j, names[j], np.nan, np.nan) for j in sorted(seen))
-        if importances is None
-        else importances.rows
-    )
-    inputs = tuple(row for row in rows if row.column in seen)
+    if importances is None:
+        inputs = tuple(InputRow(j, names[j], np.nan, np.nan) for j in sorted(seen))
+    else:
+        inputs = tuple(row for row in importances.rows if row.column in seen)
     kinds = Counter()
     for block in model.features.blocks:
         kinds[block.activation] += len(block)

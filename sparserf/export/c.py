@@ -17,11 +17,13 @@ import numpy as np
 
 from .._base.expressions import variable
 from .._base.files import new_file
+from .._base.screen import GLUE
 from ..columns.kinds import arithmetic
+from ..expansion.terms import table_of
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
 from ..losses.ordinal import probability_weights
-from .printer import Printer, angle_expression, signed
+from .printer import Printer, signed
 from .written import TermGroup, WrittenModel
 
 if TYPE_CHECKING:
@@ -39,8 +41,6 @@ SPARSE_BELOW = 3
 WIDTH = 112
 # The most numbers on a line of an array.
 NUMBERS = 5
-# A character that is written in place of a space at which no line may be broken.
-TIED = "\0"
 
 
 def to_c(model: Expansion, path: str | PathLike[str] | None = None, name: str = "predict") -> str:
@@ -56,32 +56,15 @@ def to_c(model: Expansion, path: str | PathLike[str] | None = None, name: str = 
     n_inputs, n_outputs = len(written.encoder), len(written.intercept)
     groups = [part for group in written.groups for part in _without_zeros(group)]
     printer = CPrinter(written)
-    see, terms = (
-        _encodings(written, printer),
-        "".join(printer.terms(group, b) for b, group in enumerate(groups)),
-    )
+    see = _encodings(written, printer)
+    terms = "".join(printer.terms(group, b) for b, group in enumerate(groups))
     declarations, functions = _public_functions(model, name, printer)
-    source = "".join(
-        [
-            _comment(written, name),
-            _filled(
-                HEAD,
-                n_columns=model.n_features_in,
-                n_inputs=n_inputs,
-                n_outputs=n_outputs,
-                lanes=LANES,
-            ),
-            declarations,
-            see,
-            WAVES if "waves(" in terms else "",
-            EXPONENTIAL if "tanhs(" in terms or "bumps(" in terms else "",
-            TANHS if "tanhs(" in terms else "",
-            BUMPS if "bumps(" in terms else "",
-            terms,
-            _outputs(written, len(groups)),
-            functions,
-        ]
-    )
+    sizes = {"n_columns": model.n_features_in, "n_inputs": n_inputs, "n_outputs": n_outputs}
+    parts = [_comment(written, name), _filled(HEAD, **sizes, lanes=LANES), declarations, see]
+    has_waves, has_tanhs, has_bumps = (f"{call}(" in terms for call in ("waves", "tanhs", "bumps"))
+    parts += [WAVES * has_waves, EXPONENTIAL * (has_tanhs or has_bumps)]
+    parts += [TANHS * has_tanhs, BUMPS * has_bumps, terms, _outputs(written, len(groups))]
+    source = "".join([*parts, functions])
     if path is not None:
         with new_file(path) as file:
             file.write(source.encode())
@@ -97,16 +80,10 @@ def _comment(written, name):
     """Return the comment at the top: what the file computes from which columns, and which rows it
     rejects."""
     model = written.model
-    nan = (
-        "NAN is a missing number, and infinite ones are"
-        if written.encoder.may_miss
-        else "NAN and infinite ones are"
-    )
-    then = (
-        "f is NAN"
-        if model.classes is None
-        else "the class is -1, and decision values and probabilities are NAN"
-    )
+    nan = f"NAN {'is a missing number, ' * written.encoder.may_miss}and infinite ones are"
+    then = "f is NAN"
+    if model.classes is not None:
+        then = "the class is -1, and decision values and probabilities are NAN"
     lines = [
         f"{name}: {model!r}, written by sparserf. C99; link with -lm.",
         f"A row x is the {model.n_features_in} columns of X in their order, as doubles.",
@@ -118,19 +95,19 @@ def _comment(written, name):
         for line in lines
         for piece in wrap(line, WIDTH, break_long_words=False, subsequent_indent="  ")
     ]
-    return "/* " + "\n * ".join(wrapped).replace(TIED, " ") + "\n */\n"
+    return "/* " + "\n * ".join(wrapped).replace(GLUE, " ") + "\n */\n"
 
 
 def _about_columns(model):
     """Yield a line for each column that has a name or is a category."""
-    table = model.features.encoder and model.features.encoder.table
+    table = table_of(model.features)
     if table is None:
         return
     for j, levels in enumerate(table.levels):
         name = "" if table.names is None else f" {_commented(table.names[j])}"
         if levels is not None:
             listed = ", ".join(
-                f"{k} {_commented(level)}".replace(" ", TIED) for k, level in enumerate(levels)
+                f"{k} {_commented(level)}".replace(" ", GLUE) for k, level in enumerate(levels)
             )
             yield (
                 f"x[{j}]{name}, the number of its level; -1 for any other, NAN where missing: "
@@ -165,7 +142,10 @@ def _public_functions(model, name, printer):
         about = {"name": name, "what": link.formula, "one": one, "each": each, "sort": sort}
         return [_filled(template, **about) for template in templates]
     ctype, labels = _labels(model.classes)
-    rule = "" if model.thresholds else RULE
+    rule = (
+        ": of two classes it is the second\n * where the value is positive, of more of the largest"
+    )
+    rule = "" if model.thresholds else rule
     declared = _filled(
         OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_in_lines(labels), rule=rule
     )
@@ -182,20 +162,18 @@ def _place(model):
         return PLACE_OF_LARGEST
     predicted, cuts = model.cut_classes
     places = [str(model.classes.tolist().index(label)) for label in predicted.tolist()]
-    numbers = _in_lines([_number(cut) for cut in cuts])
-    return _filled(PLACE_AMONG_CUTS, n=len(cuts), cuts=numbers, places=_in_lines(places))
+    return _filled(PLACE_AMONG_CUTS, n=len(cuts), cuts=_numbers(cuts), places=_in_lines(places))
 
 
 def _probabilities(model, name):
     """Return the function of the probabilities of the classes."""
-    if not model.thresholds:
-        is_softmax = model.link == "softmax" and np.size(model.intercept) > 1
-        return _filled(SOFTMAX if is_softmax else PROBABILITIES, name=name)
-    thresholds, weights = (
-        _in_lines([_number(value) for value in values])
-        for values in (model.thresholds, probability_weights(model.thresholds))
-    )
-    return _filled(CUMULATIVE, name=name, thresholds=thresholds, weights=weights)
+    if model.link == "softmax" and np.size(model.intercept) > 1:
+        return _filled(PROBABILITIES, name=name, of_f=SOFTMAX)
+    of_f, thresholds = ONE_VS_REST, model.thresholds
+    if thresholds:
+        weights = _numbers(probability_weights(thresholds))
+        of_f = _filled(CUMULATIVE, thresholds=_numbers(thresholds), weights=weights)
+    return SIGMOID + _filled(PROBABILITIES, name=name, of_f=of_f)
 
 
 def _labels(classes):
@@ -216,11 +194,8 @@ def _labels(classes):
 def _string(label):
     """Return a string, or bytes, as a literal of ASCII."""
     label = label.encode("utf-8", "surrogatepass") if isinstance(label, str) else label
-    return (
-        '"'
-        + "".join(chr(c) if 32 <= c < 127 and chr(c) not in '"\\?' else f"\\{c:03o}" for c in label)
-        + '"'
-    )
+    plain = {c: chr(c) for c in range(32, 127) if chr(c) not in '"\\?'}
+    return '"' + "".join(plain.get(c, f"\\{c:03o}") for c in label) + '"'
 
 
 def _encodings(written, printer):
@@ -253,6 +228,7 @@ class CPrinter(Printer):
         "sign": "({} >= 0 ? 1 : -1)",
     }
 
+    smaller, reached = "{0} > {1} ? {1} : {0}", "reached({}, {})"
     where, is_missing, is_level = "{} ? {} : {}", "isnan({})", "{0} >= {1} && {0} < {2}"
 
     def __init__(self, written: WrittenModel):
@@ -266,10 +242,6 @@ class CPrinter(Printer):
 
     def literal(self, value: float) -> str:
         return _number(float(value))
-
-    def at_most(self, e: Expression) -> str:
-        z, most = self(e.operands[0]), _number(e.most)
-        return f"{z} > {most} ? {most} : {z}"
 
     # -- encodings
 
@@ -288,9 +260,6 @@ class CPrinter(Printer):
     def between(self, e: Expression) -> str:
         return self._tabulated(BETWEEN, e, knots=e.knots, scores=e.scores)
 
-    def angle(self, e: Expression) -> str:
-        return f"cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
-
     def units(self, e: Expression) -> str:
         """Return (r power - center) factor: with a power of two nothing overflows."""
         power, center, factor = map(float, arithmetic(e.center, e.unit))
@@ -301,9 +270,6 @@ class CPrinter(Printer):
             return r if power * factor == 1 else f"{r} * {_number(power * factor)}"
         r = r if power == 1 else f"{r} * {_number(power)}"
         return f"({r} {signed(-center, _number(abs(center)))}) * {_number(factor)}"
-
-    def saturate(self, e: Expression) -> str:
-        return f"reached({self(e.operands[0])}, {_number(e.reach)})"
 
     def looked_up(self, e: Expression) -> str:
         return self._tabulated(OF_LEVEL, e, levels=np.array([e.other, *e.values.values()]))
@@ -320,20 +286,13 @@ class CPrinter(Printer):
         steps = "".join(f"        {line}\n" for line in self._steps(expression))
         self._add_table("coef", group.coef.T)
         order = "N_INPUTS" if inputs is None else inputs.shape[1]
-        start, sign = (
-            (" = {0};", "+")
-            if over.how == "add"
-            else (";\n        for (int k = 0; k < LANES; k++) z[k] = 1;", "*")
-        )
+        start, sign = " = {0};", "+"
+        if over.how == "multiply":
+            start, sign = ";\n        for (int k = 0; k < LANES; k++) z[k] = 1;", "*"
         about = f"\n/* {n_terms} terms, {LANES} side by side. */\n" + self.take_tables()
-        text = {
-            "begins": self._begins,
-            "start": start,
-            "sign": sign,
-            "summand": summand,
-            "steps": steps,
-        }
-        return about + _filled(TERMS, b=b, n_groups=n_vectors, order=order, **text)
+        text = {"start": start, "sign": sign, "summand": summand, "steps": steps}
+        text |= {"b": b, "begins": self._begins, "n_groups": n_vectors, "order": order}
+        return about + _filled(TERMS, **text)
 
     def _steps(self, e):
         """Return the statements that make z, the sum or product over inputs, the expression e of
@@ -431,17 +390,12 @@ def _outputs(written, n_groups):
     if written.linear.any():
         linear = "\n" + _array("double", "linear", written.linear) + LINEAR
         calls.append("    add_linear(u, sum);")
-    return (
-        linear
-        + "\n"
-        + _array("double", "intercept", written.constant)
-        + _filled(
-            VALUES,
-            calls="\n".join(calls),
-            lower="" if lower is None else _filled(LOWER, limit=_number(lower)),
-            upper="" if upper is None else _filled(UPPER, limit=_number(upper)),
-        )
-    )
+    limits = {
+        "lower": "" if lower is None else _filled(LOWER, limit=_number(lower)),
+        "upper": "" if upper is None else _filled(UPPER, limit=_number(upper)),
+    }
+    intercept = _array("double", "intercept", written.constant)
+    return f"{linear}\n{intercept}" + _filled(VALUES, calls="\n".join(calls), **limits)
 
 
 def _array(ctype, name, values):
@@ -456,6 +410,11 @@ def _nested(values, write):
     if isinstance(values[0], list):
         return "{" + ",\n    ".join(_nested(each, write) for each in values) + "}"
     return _in_lines([write(each) for each in values])
+
+
+def _numbers(values):
+    """Return numbers as an initializer."""
+    return _in_lines([_number(value) for value in values])
 
 
 def _in_lines(words):
@@ -523,7 +482,8 @@ OF_PROBABILITIES = r"""
 void ${name}_proba(const double *x, double *p);
 """
 
-# What encodings are made by: the formulas of `columns/kinds.py`, by the names of the functions.
+# Calls of the functions that make encodings, and these functions, which compute the formulas of
+# `columns/kinds.py`.
 BETWEEN = "between(knots_${v}, scores_${v}, ${n}, ${x})"
 OF_LEVEL = "of_level(levels_${v}, ${n}, ${x})"
 HELPERS = {
@@ -660,10 +620,6 @@ void ${name}_rows(const double *X, size_t n_rows, double *out) {
 }
 """
 
-# What it says of decision values of classes without an order.
-RULE = """: of two classes it is the second
- * where the value is positive, of more of the largest"""
-
 PLACE_OF_LARGEST = r"""
     int best = 0;
     if (N_OUTPUTS == 1) return f[0] > 0;
@@ -694,58 +650,50 @@ void ${name}_decision(const double *x, double *f) {
 """
 
 PROBABILITIES = r"""
-static double sigmoid(double z) {
-    double e = exp(-fabs(z));
-    return (z > 0 ? 1 : e) / (1 + e);
-}
-
 void ${name}_proba(const double *x, double *p) {
-    double f[N_OUTPUTS], total = 0;
+    double f[N_OUTPUTS];
     if (!values(x, f)) {
         for (int o = 0; o < N_CLASSES; o++) p[o] = NAN;
         return;
     }
+${of_f}}
+"""
+
+# The statements that make probabilities of f, one template for each link, and the function that two
+# of them call.
+SIGMOID = r"""
+static double sigmoid(double z) {
+    double e = exp(-fabs(z));
+    return (z > 0 ? 1 : e) / (1 + e);
+}
+"""
+
+ONE_VS_REST = """\
     if (N_OUTPUTS == 1) {
         p[N_CLASSES - 1] = sigmoid(f[0]);
         p[0] = 1 - p[N_CLASSES - 1];
         return;
     }
+    double total = 0;
     for (int o = 0; o < N_OUTPUTS; o++) total += p[o] = sigmoid(f[o]);
     for (int o = 0; o < N_OUTPUTS; o++) p[o] = total > 0 ? p[o] / total : 1.0 / N_OUTPUTS;
-}
 """
 
-CUMULATIVE = r"""
-static double sigmoid(double z) {
-    double e = exp(-fabs(z));
-    return (z > 0 ? 1 : e) / (1 + e);
-}
-
-void ${name}_proba(const double *x, double *p) {
+CUMULATIVE = """\
     static const double thresholds[] = ${thresholds};
     static const double weights[] = ${weights};
-    double f[N_OUTPUTS];
-    int known = values(x, f);
     for (int k = 0; k < N_CLASSES; k++) {
-        p[k] = known ? weights[k] : NAN;
+        p[k] = weights[k];
         if (k < N_CLASSES - 1) p[k] *= sigmoid(thresholds[k] - f[0]);
         if (k > 0) p[k] *= sigmoid(f[0] - thresholds[k - 1]);
     }
-}
 """
 
-SOFTMAX = r"""
-void ${name}_proba(const double *x, double *p) {
-    double f[N_OUTPUTS], most, total = 0;
-    if (!values(x, f)) {
-        for (int o = 0; o < N_CLASSES; o++) p[o] = NAN;
-        return;
-    }
-    most = f[0];
+SOFTMAX = """\
+    double most = f[0], total = 0;
     for (int o = 1; o < N_OUTPUTS; o++) most = f[o] > most ? f[o] : most;
     for (int o = 0; o < N_OUTPUTS; o++) total += p[o] = exp(f[o] - most);
     for (int o = 0; o < N_OUTPUTS; o++) p[o] /= total;
-}
 """
 
 # -- the activations: the formulas of `_core/simd.h`, in arithmetic that compilers turn into vectors
@@ -845,36 +793,9 @@ static void bumps(double *z) {
 VECTORS = {"cos": "waves(z, 0.5);", "sin": "waves(z, 0);", "tanh": "tanhs(z);"}
 
 # Names that a model's function may not have: the words of C, and all names in the templates.
-TEMPLATES = (
-    HEAD,
-    OF_VALUE,
-    OF_VALUES,
-    OF_CLASSES,
-    OF_PROBABILITIES,
-    BETWEEN,
-    OF_LEVEL,
-    *HELPERS.values(),
-    SEE,
-    SEE_RAW,
-    LINEAR,
-    TERMS,
-    FACTORS,
-    VALUES,
-    ONE_VALUE,
-    SOME_VALUES,
-    CLASSES,
-    PLACE_OF_LARGEST,
-    PLACE_AMONG_CUTS,
-    PROBABILITIES,
-    CUMULATIVE,
-    SOFTMAX,
-    WAVES,
-    EXPONENTIAL,
-    TANHS,
-    BUMPS,
-    *VECTORS.values(),
-    "columns weights_ centers_ inputs_ offset_ linear intercept",
-)
+TEMPLATES = [text for name, text in vars().items() if name.isupper() and isinstance(text, str)]
+TEMPLATES += [*HELPERS.values(), *VECTORS.values()]
+TEMPLATES += ["columns weights_ centers_ inputs_ offset_ linear intercept"]
 RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long main register "

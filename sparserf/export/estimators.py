@@ -28,6 +28,7 @@ from .._base.checks import check_sample_weight, is_sparse
 from ..columns.frames import is_frame, is_table, names_of_frame
 from ..columns.targets import as_labels
 from ..columns.times import read_times
+from ..expansion.terms import table_of
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS, HazardLink
 from ..losses.measures import pairs_of_rows
@@ -81,22 +82,11 @@ class ModelEstimator(BaseEstimator):
                 names_of_frame(X)  # raises the same error for repeated names as the functions
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X if isinstance(y, str) else (X, y)
-        how = (
-            {}
-            if isinstance(y, str)
-            else {"multi_output": True, "y_numeric": self._y_is_numeric, "ensure_min_samples": 2}
-        )
-        finite = "allow-nan" if self._may_miss and not is_sparse(X) else True
-        return validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=finite,
-            **how,
-        )
+        how = {"reset": reset, "accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        how["ensure_all_finite"] = "allow-nan" if self._may_miss and not is_sparse(X) else True
+        if not isinstance(y, str):
+            how |= {"multi_output": True, "y_numeric": self._y_is_numeric, "ensure_min_samples": 2}
+        return validate_data(self, X, y, **how)
 
     def _call_model(self, method, X, offset):
         """Return what a method of the model says of the rows of X."""
@@ -216,8 +206,8 @@ class Classifier(ClassifierMixin, ModelEstimator):
 
 def has_category_columns(model: Expansion) -> bool:
     """Return whether a model was fitted to columns of categories."""
-    encoder = model.features.encoder
-    return encoder is not None and encoder.table is not None and not encoder.table.is_numeric
+    table = table_of(model.features)
+    return table is not None and not table.is_numeric
 
 
 class Fitted:

@@ -17,8 +17,8 @@ from ..columns.table import in_float32
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
 from ..losses.ordinal import probability_weights
-from .printer import Printer, angle_expression, balanced
-from .written import title
+from .printer import Printer, balanced
+from .written import heading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,7 +167,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
     printer, model = JavaScriptPrinter(digits, written), written.model
     # a program without terms reads the first column in other languages, to count rows
     columns = written.columns.tolist() if len(written.used_encodings) else []
-    of_cells = written.encodings or {v: None for v in written.used_encodings.tolist()}
+    of_cells = written.encodings or dict.fromkeys(written.used_encodings.tolist())
     made = [
         f"  u[{v}] = {f'x[{v}]' if each is None else printer(each)};"
         for v, each in of_cells.items()
@@ -176,7 +176,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
         f"const {line.replace(' = ', ' = u => ', 1)};" for line in printer.envelopes("Math.exp")
     ]
     terms = [
-        f"  [{printer.listed(c)}, u => {printer(term.expression)}],"
+        f"  [{printer.array(c)}, u => {printer(term.expression)}],"
         for term, c in zip(written.terms, written.factors.T, strict=True)
     ]
     ends = [
@@ -193,7 +193,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
         "// The encodings of the numbers of a row.",
         *["function encode(x) {", "  const u = [];", *made, "  return u;", "}", *envelopes, ""],
         "// The terms: the coefficients of a term, one for each output, and its function.",
-        *[f"const intercept = {printer.listed(written.intercept)};", "const terms = [", *terms],
+        *[f"const intercept = {printer.array(written.intercept)};", "const terms = [", *terms],
         "];",
         f"const lower = {ends[0]}, upper = {ends[1]};",
         f"const outputOf = f => {'f' if has_several else 'f[0]'};",
@@ -221,7 +221,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
 def _comment(written):
     """Return the lines at the top."""
     what = "an object {name of a column: cell} or an array of all cells"
-    lines = [title(written), f"A row is {what}; null is a missing cell."]
+    lines = [heading(written), f"A row is {what}; null is a missing cell."]
     lines += [
         f"{written.names[j]} is in {clock.unit}, or text such as 2024-03-01T12:30"
         for j, clock in written.clocks.items()
@@ -285,13 +285,14 @@ class JavaScriptPrinter(Printer):
         "sign": "({} >= 0 ? 1.0 : -1.0)",
     }
 
+    smaller, interpolated = "Math.min({}, {})", "between({}, {}, {})"
+    reached = "reached({}, {})"
     where, is_missing, is_level = "({} ? {} : {})", "Number.isNaN({})", "{0} === {1}"
 
     def name(self, v: int) -> str:
         return f"u[{v}]"
 
-    def listed(self, values: np.ndarray) -> str:
-        """Return an array of numbers."""
+    def array(self, values: np.ndarray) -> str:
         return f"[{', '.join(map(self.literal, values.tolist()))}]"
 
     def summed(self, parts: Sequence[str]) -> str:
@@ -307,21 +308,9 @@ class JavaScriptPrinter(Printer):
     def envelope(self, e: Expression) -> str:
         return f"{super().envelope(e)}(u)"
 
-    def at_most(self, e: Expression) -> str:
-        return f"Math.min({self(e.operands[0])}, {e.most!r})"
-
-    def between(self, e: Expression) -> str:
-        return f"between({self(e.operands[0])}, {self.listed(e.knots)}, {self.listed(e.scores)})"
-
-    def angle(self, e: Expression) -> str:
-        return f"Math.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
-
-    def saturate(self, e: Expression) -> str:
-        return f"reached({self(e.operands[0])}, {self.literal(e.reach)})"
-
     def looked_up(self, e: Expression) -> str:
         numbers = np.array([e.other, *e.values.values()])
-        return f"{self.listed(numbers)}[1 + {self(e.operands[0])}]"
+        return f"{self.array(numbers)}[1 + {self(e.operands[0])}]"
 
 
 def _predict(model, printer):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from .._base.expressions import is_matrix
-from .printer import Printer, angle_expression
-from .written import title
+from .printer import Printer
+from .written import heading
 
 if TYPE_CHECKING:
     from .._base.expressions import Expression
@@ -64,13 +64,12 @@ def source(written: WrittenModel, digits: int | None) -> str:
     functions = [text for name, text in FUNCTIONS.items() if any(name in line for line in body)]
     levels = {j: list(of) for j, of in written.levels.items()}
     note = [f"# x[..., {j}] is in {clock.unit}" for j, clock in written.clocks.items()]
-    note += (
-        [f"levels = {levels!r}  # in x a category is the place of its level, -1 for others"]
-        if levels
-        else []
-    )
+    if levels:
+        note.append(
+            f"levels = {levels!r}  # in x a category is the place of its level, -1 for others"
+        )
     lines = [
-        f'"""{title(written)}"""',
+        f'"""{heading(written)}"""',
         HEAD + "".join(functions),
         *note,
         *printer.arrays,
@@ -98,6 +97,7 @@ class JaxPrinter(Printer):
         "sign": "_sign({})",
     }
 
+    smaller, interpolated = "jnp.minimum({}, {})", "jnp.interp({}, {}, {})"
     where, is_missing = "jnp.where({}, {}, {})", "jnp.isnan({})"
 
     def __init__(self, digits: int | None, written: WrittenModel):
@@ -105,16 +105,12 @@ class JaxPrinter(Printer):
         self.arrays, self._group, self._may_miss = [], 0, False
 
     def array(self, values: np.ndarray) -> str:
-        """Return an array of numbers."""
         return f"jnp.array({self._listed(values)})"
 
     def _listed(self, values):
         if values.ndim == 0:
             return self.literal(values) if np.isfinite(values) else f"float({str(float(values))!r})"
         return "[" + ", ".join(map(self._listed, values)) + "]"
-
-    def at_most(self, e: Expression) -> str:
-        return f"jnp.minimum({self(e.operands[0])}, {e.most!r})"
 
     # -- encodings
 
@@ -129,12 +125,6 @@ class JaxPrinter(Printer):
         known = self(u)
         self._may_miss = False
         return self.where.format(self.is_missing.format(self(x)), self.literal(e.fill), known)
-
-    def between(self, e: Expression) -> str:
-        return f"jnp.interp({self(e.operands[0])}, {self.array(e.knots)}, {self.array(e.scores)})"
-
-    def angle(self, e: Expression) -> str:
-        return f"jnp.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
     def looked_up(self, e: Expression) -> str:
         numbers = self.array(np.array([e.other, *e.values.values()]))

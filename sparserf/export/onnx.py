@@ -21,7 +21,7 @@ from ..columns.frames import label, listing, numbers_of
 from ..columns.kinds import arithmetic
 from ..columns.table import in_float32
 from ..expansion.base import rounded_inwards
-from ..expansion.terms import columns_of_encodings
+from ..expansion.terms import columns_of_encodings, table_of
 from ..features import is_for_single
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
@@ -44,16 +44,14 @@ except ImportError as error:
 OPSET = 19
 # The version of the format that goes with it.
 IR_VERSION = 9
-# A column loses much in float32 where its numbers are so far apart there, as a share of its range;
-# and of whole numbers, which may be codes.
+# Inputs of a column are float64 where neighbouring numbers of float32 are farther apart than this
+# share of its range; of a column of whole numbers, which may be codes, than the second.
 MOST_LOST, MOST_LOST_OF_WHOLE = 1e-2, 1e-6
 # float32 holds all whole numbers up to here.
 WHOLE = 2**24
 # The operators of the functions that are computed in the precision that the user chooses; others
 # are exact or cheap.
 ROUNDED = {"sin": "Sin", "tanh": "Tanh", "exp": "Exp"}
-
-
 # Constants of at least so many doubles are written without their zeros, if these are most.
 FEWEST_SPARSE = 1000
 # At most one number in so many of these constants is not 0.
@@ -70,11 +68,10 @@ def to_onnx(
     written = WrittenModel.from_model(model)
     model, table = written.model, _table_of_inputs(written.model)
     graph = Graph(["X"] if table is None else _input_names(table))
-    x = (
-        _read_matrix(graph, written, dtype)
-        if table is None
-        else _read_columns(graph, written, table, dtype)
-    )
+    if table is None:
+        x = _read_matrix(graph, written, dtype)
+    else:
+        x = _read_columns(graph, written, table, dtype)
     u = EncodingNodes(graph, written.columns, x)(written.inputs)
     f = graph("Add", graph("MatMul", u, written.linear.T), written.constant)
     for group in written.groups:
@@ -95,12 +92,10 @@ def to_onnx(
 def _table_of_inputs(model):
     """Return the `Table` of a graph with an input for each column; None if one matrix X holds all
     columns."""
-    table = model.features.encoder and model.features.encoder.table
-    if table is None or (
-        table.names is None and not (table.clocks or any(map(_are_strings, table.levels)))
-    ):
-        return None
-    return table
+    table = table_of(model.features)
+    if table is None or table.names is not None or table.clocks:
+        return table
+    return table if any(map(_are_strings, table.levels)) else None
 
 
 def _are_strings(levels):
@@ -170,8 +165,7 @@ def _input_names(table):
 
 def _read_matrix(graph, written, dtype):
     """Add the one input X, and return the columns that are read."""
-    model, columns = written.model, written.columns
-    n, table = model.n_features_in, model.features.encoder and model.features.encoder.table
+    n, columns, table = written.model.n_features_in, written.columns, table_of(written.features)
     beyond = _beyond_single(written) if dtype == np.float32 else []
     if beyond:
         warn(
@@ -196,12 +190,8 @@ def _read_columns(graph, written, table, dtype):
     """
     names, doubles = _input_names(table), {*table.clocks, *_beyond_single(written)}
     dtypes = [np.dtype(np.float64) if j in doubles else dtype for j in range(len(names))]
-    for j, (name, levels) in enumerate(zip(names, table.levels, strict=True)):
-        graph.input(
-            name,
-            np.object_ if _are_strings(levels) else dtypes[j],
-            1,
-        )
+    for name, levels, own in zip(names, table.levels, dtypes, strict=True):
+        graph.input(name, np.object_ if _are_strings(levels) else own, 1)
     cells = (_coded(graph, names[j], table, j, dtypes[j]) for j in written.columns.tolist())
     return graph("Concat", *cells, axis=1)
 
@@ -213,11 +203,9 @@ def _coded(graph, cell, table, j, dtype):
         return graph.cast(cell, np.float64)
     if _are_strings(levels):
         code = _code(graph, cell, _text_levels(where, levels))
-        return (
-            code
-            if "" in levels
-            else graph("Where", graph("Equal", cell, np.array("", object)), np.nan, code)
-        )
+        if "" in levels:
+            return code
+        return graph("Where", graph("Equal", cell, np.array("", object)), np.nan, code)
     x = graph.cast(cell, np.float64)
     # cells of float32 are compared so anyway
     singles = in_float32(levels) if dtype == np.float64 else {}
@@ -270,11 +258,9 @@ def _number_levels(where, levels, dtype):
 
 def _gathered(graph, x, columns, n):
     """Return some of the n columns of x; x itself if they are all columns in order."""
-    return (
-        x
-        if np.array_equal(columns, np.arange(n))
-        else graph("Gather", x, np.asarray(columns, np.int64), axis=1)
-    )
+    if np.array_equal(columns, np.arange(n)):
+        return x
+    return graph("Gather", x, np.asarray(columns, np.int64), axis=1)
 
 
 class EncodingNodes:
@@ -318,17 +304,11 @@ class EncodingNodes:
         between them that x has passed times the difference of their scores.
         """
         (e,), graph = es, self._graph
-        knots, scores = (
-            (e.knots, e.scores)
-            if len(e.knots) > 1
-            else (e.knots[[0, 0]] + [0, 1], e.scores[[0, 0]])
-        )
-        share = graph(
-            "Clip",
-            graph("Div", graph("Sub", self._operands(es), knots[:-1]), np.diff(knots)),
-            0.0,
-            1.0,
-        )
+        knots, scores = e.knots, e.scores
+        if len(knots) == 1:
+            knots, scores = knots[[0, 0]] + [0, 1], scores[[0, 0]]
+        share = graph("Div", graph("Sub", self._operands(es), knots[:-1]), np.diff(knots))
+        share = graph("Clip", share, 0.0, 1.0)
         return graph("Add", graph("MatMul", share, np.diff(scores)[:, None]), scores[0])
 
     def angle(self, es: Sequence[Expression]) -> str:
@@ -357,12 +337,8 @@ class EncodingNodes:
         return graph("Where", graph("Greater", size, reach), end, u)
 
     def impute(self, es: Sequence[Expression]) -> str:
-        return self._graph(
-            "Where",
-            self._graph("IsNaN", self._operands(es, 1)),
-            _each(es, "fill"),
-            self._operands(es),
-        )
+        is_missing = self._graph("IsNaN", self._operands(es, 1))
+        return self._graph("Where", is_missing, _each(es, "fill"), self._operands(es))
 
     def flag(self, es: Sequence[Expression]) -> str:
         """Return indicators that ask the same."""
@@ -447,11 +423,9 @@ class TermNodes:
     def parameter(self, e: Expression) -> np.ndarray:
         """Return a number of each term, or of its input k; in a sum over inputs rows are the second
         axis."""
-        return (
-            e.values
-            if e.values.ndim == 1
-            else e.values[:, min(self._k, e.values.shape[1] - 1), None]
-        )
+        if e.values.ndim == 1:
+            return e.values
+        return e.values[:, min(self._k, e.values.shape[1] - 1), None]
 
     def seen(self, e: Expression) -> str:
         """Return input k of each term, one line for each term."""
@@ -487,17 +461,15 @@ class TermNodes:
         """Return a cosine as the sine of a quarter turn more: not all runtimes have cosines in
         double precision."""
         *others, last = e.operands[0].operands if e.operands[0].operation == "add" else e.operands
-        quarter = (
-            parameter(last.name, last.values + np.pi / 2)
-            if last.operation == "parameter"
-            else last + np.pi / 2
-        )
-        return self(sin(made("add", *others, quarter)))
+        if last.operation == "parameter":
+            later = parameter(last.name, last.values + np.pi / 2)
+        else:
+            later = last + np.pi / 2
+        return self(sin(made("add", *others, later)))
 
     def sign(self, e: Expression) -> str:
-        return self._graph(
-            "Where", self._graph("GreaterOrEqual", self(e.operands[0]), 0.0), 1.0, -1.0
-        )
+        is_up = self._graph("GreaterOrEqual", self(e.operands[0]), 0.0)
+        return self._graph("Where", is_up, 1.0, -1.0)
 
     def positive(self, e: Expression) -> str:
         return self._graph("Relu", self(e.operands[0]))
@@ -511,14 +483,10 @@ class TermNodes:
             return graph("MatMul", self._u, weights.values.T)
         # of whole rows runtimes gather many times as fast
         self._rows = graph("Transpose", self._factors(seen.enveloped))
-        total = None
+        operator, total = {"add": "Add", "multiply": "Mul"}[e.how], None
         for self._k in range((weights.values if seen.inputs is None else seen.inputs).shape[1]):
             part = self(summand)
-            total = (
-                part
-                if total is None
-                else graph({"add": "Add", "multiply": "Mul"}[e.how], total, part)
-            )
+            total = part if total is None else graph(operator, total, part)
         return graph("Transpose", total)
 
     def _factors(self, enveloped):
@@ -568,11 +536,10 @@ def _add_outputs(graph, model, f, n_outputs, dtype):
     classes, predicted = _labels(model.classes), _labels(predicted)
     graph.output("label", graph("Gather", predicted, index), classes.dtype)
     if model.loss in PROBABILISTIC:
-        p = (
-            _between(graph, f, model.thresholds)
-            if model.thresholds
-            else _probabilities(graph, f, n_outputs, model.link)
-        )
+        if model.thresholds:
+            p = _cumulative(graph, f, model.thresholds)
+        else:
+            p = _probabilities(graph, f, n_outputs, model.link)
         graph.output("probabilities", graph.cast(p, dtype), dtype, len(classes))
     else:
         graph.output("scores", graph.cast(f, dtype), dtype, n_outputs)
@@ -596,7 +563,7 @@ def _labels(classes):
     return classes if classes.dtype == np.uint64 else classes.astype(types[classes.dtype.kind])
 
 
-def _between(graph, f, thresholds):
+def _cumulative(graph, f, thresholds):
     """Return the probabilities of the classes between thresholds."""
     lower, upper = np.array([[-np.inf, *thresholds], [*thresholds, np.inf]])[:, None]
     up_to, above = (graph("Sigmoid", graph("Sub", *pair)) for pair in ((upper, f), (f, lower)))
@@ -625,13 +592,8 @@ class Graph:
     def __init__(self, taken: Iterable[str]):
         """Begin a graph without nodes; taken : the names of its inputs, which nothing else may
         have."""
-        self._nodes, self._constants, self._inputs, self._outputs, self._taken = (
-            [],
-            [],
-            [],
-            [],
-            set(taken),
-        )
+        self._nodes, self._constants, self._inputs, self._outputs = [], [], [], []
+        self._taken = set(taken)
         self._names: dict[Any, str] = {}  # of constants, which are written once
 
     def __call__(self, operator: str, *operands: Any, **attributes: Any) -> str:
@@ -654,11 +616,8 @@ class Graph:
     def _constant(self, values):
         """Return the name of a constant, which is added at its first use."""
         values = np.asarray(values)
-        key = (
-            values.dtype,
-            values.shape,
-            str(values.tolist()) if values.dtype == object else values.tobytes(),
-        )
+        content = str(values.tolist()) if values.dtype == object else values.tobytes()
+        key = values.dtype, values.shape, content
         if key not in self._names:
             self._names[key] = self._added(values)
         return self._names[key]
@@ -669,20 +628,14 @@ class Graph:
 
         Runtimes do so once, where they load a graph.
         """
-        places = (
-            np.flatnonzero(values)
-            if values.dtype == np.float64 and values.size >= FEWEST_SPARSE
-            else None
-        )
-        if places is not None and len(places) * SPARSE_BELOW <= values.size < 2**31:
+        is_large = values.dtype == np.float64 and FEWEST_SPARSE <= values.size < 2**31
+        places = np.flatnonzero(values) if is_large else ()
+        if is_large and len(places) * SPARSE_BELOW <= values.size:
             size = np.array([values.size], np.int64)
             zeros = self("ConstantOfShape", size, value=onnx.numpy_helper.from_array(np.zeros(1)))
             at = self.cast(self._constant(places[:, None].astype(np.int32)), np.int64)
-            return self(
-                "Reshape",
-                self("ScatterND", zeros, at, values.ravel()[places]),
-                np.array(values.shape, np.int64),
-            )
+            flat = self("ScatterND", zeros, at, values.ravel()[places])
+            return self("Reshape", flat, np.array(values.shape, np.int64))
         name = self.new_name(f"_constant_{len(self._constants)}")
         self._constants.append(
             onnx.numpy_helper.from_array(

@@ -30,31 +30,21 @@ def signed(value: float, text: str) -> str:
     return ("- " if value < 0 or (value == 0 and np.signbit(value)) else "+ ") + text
 
 
-def joined(parts: Sequence[str]) -> str:
+def signed_sum(parts: Sequence[str]) -> str:
     """Return the sum of parts like "+ a" and "- b" as an expression."""
     text = " ".join(parts)
-    return (
-        text.removeprefix("+ ")
-        if text.startswith("+ ")
-        else "-" + text.removeprefix("- ")
-        if text
-        else "0.0"
-    )
+    if not text:
+        return "0.0"
+    return text[2:] if text.startswith("+ ") else "-" + text.removeprefix("- ")
 
 
 def balanced(parts: Sequence[str]) -> str:
     """Return the sum of parts like "+ a"; if there are many, as a sum of sums in brackets, whose
     depth is small."""
     if len(parts) <= MOST_IN_A_ROW:
-        return joined(parts)
+        return signed_sum(parts)
     size = max(MOST_IN_A_ROW, -(-len(parts) // MOST_IN_A_ROW))
     return balanced([f"+ ({balanced(parts[k : k + size])})" for k in range(0, len(parts), size)])
-
-
-def angle_expression(turn: float, level: float, x: str) -> str:
-    """Return the angle turn (x - level) of a number of days x, with all digits: with fewer, days of
-    today are other days."""
-    return f"{turn!r} * ({x}{' ' + signed(-level, repr(abs(level))) if level else ''})"
 
 
 def summands(e: Expression) -> Sequence[Expression]:
@@ -67,12 +57,14 @@ class Printer:
     """Writes expressions of a model as text. Variables are x3, column 3, u5, encoding 5, and
     envelope0.
 
-    A method with the name of an operation writes it; what operations are, is said in
-    `_base/expressions.py`.
+    The method that has the name of an operation writes it; `_base/expressions.py` lists the
+    operations.
 
     written : the model
     digits : the digits of numbers; None: as many as read back to the same bits
-    templates : {operation: template of the call of a function}
+    templates : {operation: template of the call of a function of one number}
+    smaller, interpolated, reached : templates of the smaller of two numbers, of linear
+        interpolation at x between scores at knots, and of `saturate`
     times, where, is_missing, is_level : templates of a product, of one value or another, and of
         conditions on a cell: that it is missing, or is the level of a place, where categories are
         the places of their levels
@@ -81,6 +73,9 @@ class Printer:
     written: WrittenModel
     digits: int | None
     templates: ClassVar[dict[str, str]] = {}
+    smaller: ClassVar[str] = ""
+    interpolated: ClassVar[str] = ""
+    reached: ClassVar[str] = "_reached({}, {})"
     times: ClassVar[str] = " * "
     where: ClassVar[str] = ""
     is_missing: ClassVar[str] = ""
@@ -126,9 +121,13 @@ class Printer:
         """Return a number that is not negative."""
         return float_literal(self.digits, value)
 
+    def array(self, values: np.ndarray) -> str:
+        """Return an array of numbers."""
+        return str(values.tolist())
+
     def summed(self, parts: Sequence[str]) -> str:
         """Return the sum of parts like "+ a" and "- b"."""
-        return joined(parts)
+        return signed_sum(parts)
 
     def number(self, e: Expression) -> str:
         return self.literal(e.value)
@@ -158,10 +157,8 @@ class Printer:
             return signed(e.value, self.literal(abs(e.value)))
         if e.operation == "multiply" and e.operands[0].operation == "number":
             value = e.operands[0].value
-            return signed(
-                value,
-                self.times.join([self.literal(abs(value)), *map(self.in_brackets, e.operands[1:])]),
-            )
+            factors = [self.literal(abs(value)), *map(self.in_brackets, e.operands[1:])]
+            return signed(value, self.times.join(factors))
         return "+ " + self(e)
 
     def negative(self, e: Expression) -> str:
@@ -180,8 +177,20 @@ class Printer:
         r = f"({r} {signed(-e.center, self.literal(abs(e.center)))})" if e.center else r
         return r if e.unit == 1 else f"{r} / {self.literal(e.unit)}"
 
+    def at_most(self, e: Expression) -> str:
+        return self.smaller.format(self(e.operands[0]), repr(e.most))
+
+    def between(self, e: Expression) -> str:
+        x, knots, scores = self(e.operands[0]), self.array(e.knots), self.array(e.scores)
+        return self.interpolated.format(x, knots, scores)
+
+    def angle(self, e: Expression) -> str:
+        """Return the cosine of turn (x - level) with all digits: fewer would move the day x."""
+        level = f" {signed(-e.level, repr(abs(e.level)))}" if e.level else ""
+        return self.templates["cos"].format(f"{e.turn!r} * ({self(e.operands[0])}{level})")
+
     def saturate(self, e: Expression) -> str:
-        return f"_reached({self(e.operands[0])}, {self.literal(e.reach)})"
+        return self.reached.format(self(e.operands[0]), self.literal(e.reach))
 
     def impute(self, e: Expression) -> str:
         u, x = map(self, e.operands)
@@ -196,20 +205,16 @@ class Printer:
         known = self.known_level(e)
         if len(e.values) < len(e.levels) and e.rest == e.other == e.fill:
             return known
-        return self.where.format(
-            self.is_missing.format(self(e.operands[0])), self.literal(e.fill), known
-        )
+        is_missing = self.is_missing.format(self(e.operands[0]))
+        return self.where.format(is_missing, self.literal(e.fill), known)
 
     def known_level(self, e: Expression) -> str:
         """Return the number of each level of a cell that is not missing."""
         if len(e.values) == len(e.levels):
             return self.looked_up(e)
-        x, rest = self(e.operands[0]), self.literal(e.rest)
-        known = (
-            rest
-            if e.rest == e.other
-            else self.where.format(f"{x} < 0", self.literal(e.other), rest)
-        )
+        x, known = self(e.operands[0]), self.literal(e.rest)
+        if e.rest != e.other:
+            known = self.where.format(f"{x} < 0", self.literal(e.other), known)
         for k, value in e.values.items():
             known = self.where.format(self.is_level.format(x, k, k + 1), self.literal(value), known)
         return known

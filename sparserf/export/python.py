@@ -10,14 +10,14 @@ from ..columns.clocks import find_zone
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
 from ..losses.ordinal import probability_weights
-from .printer import Printer, angle_expression
-from .written import title
+from .printer import Printer
+from .written import heading
 
 if TYPE_CHECKING:
     from .._base.expressions import Expression
     from .written import WrittenModel
 
-# The functions in all sources, and the functions of classifiers with probabilities.
+# The functions of all sources.
 HELPERS = '''
 
 def _reached(u, reach):
@@ -73,6 +73,7 @@ def _days(cells, zone=None):
     whole, rest = np.divmod(stamps.astype(np.int64), 86_400_000_000)
     return np.where(np.isnat(stamps), np.nan, whole + rest / 86_400_000_000)
 '''
+# The functions of classifiers with probabilities: of classes one by one, in order, and together.
 PROBABILITIES = '''
 
 def predict_proba(X):
@@ -117,23 +118,17 @@ def source(written: WrittenModel, digits: int | None) -> str:
     body += [f"u{v} = {printer(encoding)}" for v, encoding in (written.encodings or {}).items()]
     body += printer.envelopes("np.exp")
     has_several = written.model.coef.ndim > 1
-    b, n = [number(value) for value in written.intercept], f"len(x{written.columns[0]})"
-    body.append(
-        f"f = np.full(({n}, {len(b)}), [{', '.join(b)}])"
-        if has_several
-        else f"f = np.full({n}, {b[0]})"
-    )
+    b, n = ", ".join(map(number, written.intercept)), f"len(x{written.columns[0]})"
+    shape, b = (f"({n}, {len(written.intercept)})", f"[{b}]") if has_several else (n, b)
+    body.append(f"f = np.full({shape}, {b})")
     for term, c in zip(written.terms, written.factors.T, strict=True):
-        phi = printer.in_brackets(term.expression)
-        c = [number(value) for value in c]
+        phi, coef = printer.in_brackets(term.expression), ", ".join(map(number, c))
         body.append(
-            f"f += np.multiply.outer({phi}, [{', '.join(c)}])"
-            if has_several
-            else f"f += {c[0]} * {phi}"
+            f"f += np.multiply.outer({phi}, [{coef}])" if has_several else f"f += {coef} * {phi}"
         )
     helpers = HELPERS + DAYS * bool(written.clocks)
     lines = [
-        f'"""{title(written)}"""',
+        f'"""{heading(written)}"""',
         "",
         "import numpy as np",
         helpers,
@@ -185,16 +180,8 @@ class PythonPrinter(Printer):
         "sign": "_sign({})",
     }
 
+    smaller, interpolated = "np.minimum({}, {})", "np.interp({}, {}, {})"
     where, is_missing = "np.where({}, {}, {})", "np.isnan({})"
-
-    def at_most(self, e: Expression) -> str:
-        return f"np.minimum({self(e.operands[0])}, {e.most!r})"
-
-    def between(self, e: Expression) -> str:
-        return f"np.interp({self(e.operands[0])}, {e.knots.tolist()}, {e.scores.tolist()})"
-
-    def angle(self, e: Expression) -> str:
-        return f"np.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
     def flag(self, e: Expression) -> str:
         if not self.written.is_category(e.operands[0].column):
@@ -205,11 +192,8 @@ class PythonPrinter(Printer):
         value = {level: e.values.get(k, e.rest) for k, level in enumerate(e.levels)}
         listed = {e.levels[k]: number for k, number in e.values.items()}
         others = [level for level in e.levels if level not in listed]
-        numbers = (
-            "{"
-            + ", ".join(f"{level!r}: {self.literal(number)}" for level, number in listed.items())
-            + "}"
-        )
+        numbers = ", ".join(f"{level!r}: {self.literal(each)}" for level, each in listed.items())
+        numbers = f"{{{numbers}}}"
         if others and e.rest != e.other:
             numbers = f"dict.fromkeys({others!r}, {self.literal(e.rest)}) | {numbers}"
         else:
@@ -245,10 +229,7 @@ def _predict(model, printer):
         index = f"np.searchsorted({list(cuts)!r}, f)"
     else:
         index = "(f > 0).astype(int)"
-    return [
-        "    f = decision_function(X)",
-        f"    return np.array({classes.tolist()!r})[{index}]",
-    ]
+    return ["    f = decision_function(X)", f"    return np.array({classes.tolist()!r})[{index}]"]
 
 
 def _predict_proba(model):

@@ -109,7 +109,7 @@ class ShortText(Text):
 
     def add(self, e: Expression) -> str:
         """Return a sum, of many parts the largest and what the others are of its variation."""
-        largest, rest, constants = self.by_worth(summands(e), self._limits.n_parts)
+        largest, rest, constants = self.by_variation(summands(e), self._limits.n_parts)
         if not rest.count:
             return super().add(e)
         self.remark(VARIATION)

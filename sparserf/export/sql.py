@@ -1,16 +1,15 @@
 """A model as a SELECT statement, in SQL that SQLite, DuckDB and PostgreSQL read alike.
 
-The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the
-next makes their encodings, then come envelopes, exponents of bumps, terms, outputs and predictions.
-Steps are MATERIALIZED, since engines that inline subqueries would compute each encoding again in
-every term.
+The query is a chain of steps, the common table expressions of WITH: the first reads the columns as
+doubles, the next makes their encodings, then come envelopes, exponents of bumps, terms, outputs and
+predictions. Steps are MATERIALIZED, since engines that inline subqueries would compute each
+encoding again in every term.
 
 Engines differ in what one of them does silently and another refuses. SQLite reads "x9" as a text
 where the table has no such column: columns are read as r."x9". DuckDB computes with decimals where
 it sees 0.5, and takes 0.5e0 as a double: all numbers have an exponent. PostgreSQL stops at the
-first product that over- or underflows: what is as good as 0 is 0 from the start, and what is drawn
-in beyond a reach is first drawn in to FARTHEST. NaN is the largest number to these two: it becomes
-NULL.
+first product that over- or underflows: what is as good as 0 is 0 from the start, and what saturates
+is first clipped to FARTHEST. NaN is the largest number to these two: it becomes NULL.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from ..expansion.outputs import two_classes
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
 from ..losses.ordinal import probability_weights
-from .printer import Printer, angle_expression, balanced, float_literal, signed
-from .written import title
+from .printer import Printer, balanced, float_literal, signed
+from .written import heading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,10 +57,10 @@ FAR = 500.0
 EXPONENTS = (-745.0, 709.78)
 # The largest double, but for rounding.
 LARGEST = 1.79e308
-# A number is 0 where it moves no phase by more than this, of which no third power underflows.
+# A cell so near 0 that it moves no phase by more than this is read as 0: third powers of larger
+# ones do not underflow.
 NEAREST = 1e-90
-# Numbers count as at most so many units where no term grows with them, and where they are drawn in
-# anyway.
+# Numbers are clipped to so many units where no term grows without a bound, or encodings saturate.
 FARTHEST = 1e100
 # A regular expression of what is quoted, or is the name of a column of a step.
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
@@ -74,7 +73,7 @@ def source(
 
     The columns of its steps are k0, k1, ... for the columns to keep; c3 for a cell of column 3 of
     X, where it is a time its text, and then n3 for its months; x3 for its number or level, NULL
-    where it is NaN; v5 for encoding 5 before it is drawn in, and u5 for the encoding; s0, ... for
+    where it is NaN; v5 for encoding 5 before it saturates, and u5 for the encoding; s0, ... for
     |u|^2; e0, ... for envelopes;
     z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; l0, ... for outputs
     within their limits; and a0, ... for outputs as they are put in ascending order.
@@ -85,18 +84,9 @@ def source(
     kept = {f"k{i}": name for i, name in enumerate(_identifiers("keep", keep))}
     columns, encodings = written.columns.tolist(), written.encodings
     read, sizes, clocks = _columns_read(written), _sizes_that_matter(written), written.clocks
-    steps = [
-        (
-            "inputs",
-            {k: f"r.{name}" for k, name in kept.items()} | {f"c{j}": read[j] for j in columns},
-        )
-    ]
-    steps.append(
-        (
-            "months",
-            {f"n{j}": MONTHS.format(f"c{j}") for j, clock in clocks.items() if clock.kind == DATES},
-        )
-    )
+    inputs = {k: f"r.{name}" for k, name in kept.items()} | {f"c{j}": read[j] for j in columns}
+    dates = [j for j, clock in clocks.items() if clock.kind == DATES]
+    steps = [("inputs", inputs), ("months", {f"n{j}": MONTHS.format(f"c{j}") for j in dates})]
     numbers = {f"x{j}": _days(f"c{j}", f"n{j}", clock) for j, clock in clocks.items()}
     numbers |= {
         f"x{j}": _without_nan(written, j, *sizes.get(j, (0.0, LARGEST)))
@@ -112,22 +102,18 @@ def source(
         for seen in written.envelopes.values()
     ]
     steps.append(("squares", {f"s{i}": f"({square})" for i, square in enumerate(squares)}))
-    steps.append(
-        (
-            "envelopes",
-            {
-                f"e{i}": _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
-                for i, gamma in enumerate(written.envelopes)
-            },
-        )
-    )
+    envelopes = {
+        f"e{i}": _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
+        for i, gamma in enumerate(written.envelopes)
+    }
+    steps.append(("envelopes", envelopes))
     terms = {f"t{k}": printer.in_brackets(term.expression) for k, term in enumerate(written.terms)}
     steps += [("exponents", printer.exponents), ("terms", terms)]
     sums = [_sum(b, c, number) for b, c in zip(written.intercept, written.factors, strict=True)]
     steps.append(("outputs", {f"f{k}": f for k, f in enumerate(sums)}))
     more, answers = _answers(written.model, len(sums), PredictionPrinter(digits, written))
     _check_kept(kept.values(), answers)
-    comment = f"-- {title(written)}\n" if written.n_left_out else ""
+    comment = f"-- {heading(written)}\n" if written.n_left_out else ""
     return comment + query(steps + more, {name: k for k, name in kept.items()} | answers, source)
 
 
@@ -219,12 +205,9 @@ def _without_nan(written, j, nearest, farthest):
             f"CASE {near}WHEN NOT ABS(c{j}) <= {LARGEST!r} THEN NULL "
             f"{far if farthest < LARGEST else ''}ELSE c{j} END"
         )
-    is_number = any(not isinstance(level, str) for level in written.levels[j])
-    return (
-        f"CASE WHEN ABS({DOUBLE.format(f'c{j}')}) <= {LARGEST!r} THEN c{j} END"
-        if is_number
-        else f"c{j}"
-    )
+    if all(isinstance(level, str) for level in written.levels[j]):
+        return f"c{j}"
+    return f"CASE WHEN ABS({DOUBLE.format(f'c{j}')}) <= {LARGEST!r} THEN c{j} END"
 
 
 def _sizes_that_matter(written):
@@ -241,9 +224,9 @@ def _sizes_that_matter(written):
     for v, size in weight.items():
         encoding = cell(v) if written.encodings is None else written.encodings[v]
         j, unit = encoding.find("cell").column, _nearest_unit(encoding) / max(size, 1e-200)
-        is_drawn_in = any(map(encoding.find, ("between", "saturate")))
+        saturates = any(map(encoding.find, ("between", "saturate")))
         near, far = sizes.get(j, (np.inf, 0.0))
-        far = max(far, 0.0 if is_drawn_in else LARGEST if v in grows else FARTHEST * unit)
+        far = max(far, 0.0 if saturates else LARGEST if v in grows else FARTHEST * unit)
         sizes[j] = min(NEAREST * unit, near), far
     return {
         j: (near if near < np.inf else 0.0, min(far, LARGEST) or LARGEST)
@@ -264,8 +247,8 @@ def _days(text, months, clock):
     """Return the days since 1970-01-01 of a date, or since midnight of a time, from the text that
     all engines have of it.
 
-    That is of ISO 8601. A date that is written in another way is NULL, or an invalid number to an
-    engine.
+    The text is in ISO 8601. A date that is written in another way is NULL, or an invalid number to
+    an engine.
 
     months : the column of the months since March of the year 0
     """
@@ -322,14 +305,14 @@ def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], 
         uses = Counter(word for each in later for word in _words(each))
         several = [column for column in columns if uses[column] > 1][:MOST_MADE]
         once = {column: columns[column] for column in columns if column not in several}
-        *others, answers = [_with(each, once) for each in later]
+        *others, answers = [_inlined(each, once) for each in later]
         steps[k + 1 :] = [
             (name, each) for (name, _), each in zip(steps[k + 1 :], others, strict=True)
         ]
         made += [(name, {column: columns[column] for column in several})] if several else []
     if not made:
-        return _select(_with(answers, inputs), f"{table} AS r")
-    said, source, there = [], f"{table} AS r", {}
+        return _select(_inlined(answers, inputs), f"{table} AS r")
+    expressions, source, there = [], f"{table} AS r", {}
     for k, (name, columns) in enumerate(made := [(first, inputs), *made]):
         later = {
             word
@@ -344,9 +327,9 @@ def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], 
                 "make one of fewer terms with sparserf.prune"
             )
         name += "_" * (f'"{name}"' == table.rpartition(".")[2].lower())
-        said.append(f"{name} AS MATERIALIZED (\n{_select(columns, source)}\n)")
+        expressions.append(f"{name} AS MATERIALIZED (\n{_select(columns, source)}\n)")
         source, there = name, columns
-    return f"WITH {', '.join(said)}\n{_select(answers, source)}"
+    return f"WITH {', '.join(expressions)}\n{_select(answers, source)}"
 
 
 def _words(columns):
@@ -354,7 +337,7 @@ def _words(columns):
     return [word for expression in columns.values() for word in WORDS.findall(expression)]
 
 
-def _with(columns, written):
+def _inlined(columns, written):
     """Return {alias: expression} with the names of some columns replaced by their expressions,
     {name: expression}."""
     swap = partial(WORDS.sub, lambda word: written.get(word[0], word[0]))
@@ -377,11 +360,9 @@ def _answers(model, n_outputs, printer):
     outputs f0, f1, ..."""
     f = [f"f{k}" for k in range(n_outputs)]
     if model.classes is None:
-        aliases = (
-            ["prediction"]
-            if model.coef.ndim == 1
-            else [f"prediction_{k}" for k in range(n_outputs)]
-        )
+        aliases = ["prediction"]
+        if model.coef.ndim > 1:
+            aliases = [f"prediction_{k}" for k in range(n_outputs)]
         steps = []
         if model.has_limits:
             limited = {f"l{k}": _within(model, each) for k, each in enumerate(f)}
@@ -399,7 +380,7 @@ def _answers(model, n_outputs, printer):
         )
     if model.thresholds:
         label = _cut(*model.cut_classes)
-        steps, answers = _between(model.thresholds)
+        steps, answers = _cumulative(model.thresholds)
     elif model.coef.ndim == 1:
         one, other = two_classes(model)
         label = f"CASE WHEN f0 > 0 THEN {literal(other)} WHEN f0 <= 0 THEN {literal(one)} END"
@@ -433,7 +414,7 @@ def _cut(classes, cuts):
     return f"CASE {' '.join(reversed(cases))} WHEN f0 <= {ends[0]} THEN {first} END"
 
 
-def _between(thresholds):
+def _cumulative(thresholds):
     """Return (steps, the probability of each class between two of the thresholds)."""
     numbers = [double_literal(None, threshold) for threshold in thresholds]
     distances = {f"a{k}": f"f0 - ({number})" for k, number in enumerate(numbers)}
@@ -494,11 +475,9 @@ def _largest(columns):
     holds it)."""
     steps, n = [], 0
     while len(columns) > 1:
-        groups, made = (
-            [columns[k : k + MOST_COMPARED] for k in range(0, len(columns), MOST_COMPARED)],
-            {},
-        )
-        for group in groups:
+        made = {}
+        for start in range(0, len(columns), MOST_COMPARED):
+            group = columns[start : start + MOST_COMPARED]
             cases = [
                 f"WHEN {' AND '.join(f'{a} >= {b}' for b in group[i + 1 :])} THEN {a}"
                 for i, a in enumerate(group[:-1])
@@ -530,7 +509,7 @@ def _shares(f, largest, is_softmax):
 class SqlPrinter(Printer):
     """Writes expressions in SQL. What is used several times is a column of a step of the query.
 
-    units_made : the encodings in their units, before they are drawn in, {column: expression}; NULL
+    units_made : the encodings in their units, before they saturate, {column: expression}; NULL
         where the cell is NULL
     exponents : the exponents of terms, {column: expression}
     """
@@ -545,6 +524,8 @@ class SqlPrinter(Printer):
         "positive": "(CASE WHEN {0} <= 0 THEN 0e0 ELSE {0} END)",
         "sign": "(CASE WHEN {0} >= 0 THEN 1e0 WHEN {0} < 0 THEN -1e0 END)",
     }
+
+    smaller = "CASE WHEN {0} > {1} THEN {1} ELSE {0} END"
 
     def __init__(self, digits: int | None, written: WrittenModel):
         super().__init__(digits, written)
@@ -563,10 +544,6 @@ class SqlPrinter(Printer):
         self.exponents[column] = self(e.operands[0])
         return _power(column, f"{column} < -{FAR}")
 
-    def at_most(self, e: Expression) -> str:
-        z = self(e.operands[0])
-        return f"CASE WHEN {z} > {e.most!r} THEN {e.most!r} ELSE {z} END"
-
     # -- encodings
 
     def view(self, v: int, e: Expression) -> str:
@@ -579,22 +556,22 @@ class SqlPrinter(Printer):
         u, x = map(self, e.operands)
         return f"CASE WHEN {x} IS NULL THEN {self.literal(e.fill)} ELSE {u} END"
 
-    def units(self, e: Expression, is_drawn_in: bool = False) -> str:
-        """Return the column of a number in units; one that is drawn in after that is first drawn in
-        to FARTHEST units."""
+    def units(self, e: Expression, saturates: bool = False) -> str:
+        """Return the column of a number in units; one that saturates is first clipped to FARTHEST
+        units."""
         x, r = self(e.find("cell")), e.operands[0]
         if not e.unit:
             return f"0e0 * {x}"
         column = f"v{self._made}"
-        self.units_made[column] = self._in_units(e, r, x, is_drawn_in)
+        self.units_made[column] = self._in_units(e, r, x, saturates)
         return column
 
-    def _in_units(self, e, r, x, is_drawn_in):
+    def _in_units(self, e, r, x, saturates):
         """Return the expression of a number, or angle, or what is between knots, in units."""
         if r.operation == "between":
             return self._between(x, r.knots, (r.scores - e.center) / e.unit, 0, len(r.knots))
         shown = f"({self(r)} - {self.literal(e.center)}) / {self.literal(e.unit)}"
-        if not is_drawn_in:
+        if not saturates:
             return shown
         low, high = (
             min(max(e.center + side * e.unit, -LARGEST), LARGEST) for side in (-FARTHEST, FARTHEST)
@@ -608,10 +585,8 @@ class SqlPrinter(Printer):
         nested CASEs."""
         if first < last:
             middle = (first + last) // 2
-            low, high = (
-                self._between(x, knots, values, first, middle),
-                self._between(x, knots, values, middle + 1, last),
-            )
+            low = self._between(x, knots, values, first, middle)
+            high = self._between(x, knots, values, middle + 1, last)
             return f"CASE WHEN {x} < {self.literal(knots[middle])} THEN {low} ELSE {high} END"
         if first in (0, len(knots)):
             return self.literal(values[0] if first == 0 else values[-1])
@@ -619,11 +594,8 @@ class SqlPrinter(Printer):
         at = f"({x} - {self.literal(knots[first - 1])})"
         return f"({self.literal(values[first - 1])} + {at} * {self.literal(slope)})"
 
-    def angle(self, e: Expression) -> str:
-        return f"COS({angle_expression(e.turn, e.level, self(e.operands[0]))})"
-
     def saturate(self, e: Expression) -> str:
-        u = self.units(e.operands[0], is_drawn_in=True)
+        u = self.units(e.operands[0], saturates=True)
         reach, twice, square = (self.literal(value) for value in (e.reach, 2 * e.reach, e.reach**2))
         above, below = (f"({sign}{twice} - {square} / {u})" for sign in ("", "-"))
         return f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE {u} END"
@@ -642,9 +614,8 @@ class SqlPrinter(Printer):
         has_rest = len(e.values) < len(e.levels)
         if not has_rest or not e.rest == e.other == e.fill:
             cases.insert(0, f"WHEN {x} IS NULL THEN {self.literal(e.fill)}")
-            cases += (
-                [f"WHEN {self._is_other(e, x)} THEN {self.literal(e.rest)}"] if has_rest else []
-            )
+            if has_rest:
+                cases.append(f"WHEN {self._is_other(e, x)} THEN {self.literal(e.rest)}")
         return f"CASE {' '.join(cases)} ELSE {other} END"
 
     def _is_other(self, e, x):

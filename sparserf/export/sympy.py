@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from .printer import Printer, angle_expression
-from .written import title
+from .printer import Printer
+from .written import heading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,11 +62,9 @@ def source(written: WrittenModel, digits: int | None) -> str:
         f"# {str(written.names[j])!r} is in {clock.unit}" for j, clock in written.clocks.items()
     ]
     levels = {written.names[j]: list(of) for j, of in written.levels.items()}
-    notes += (
-        [f"levels = {levels!r}  # a category's symbol is the place of the level, -1 for others"]
-        if levels
-        else []
-    )
+    if levels:
+        places = "a category's symbol is the place of the level, -1 for others"
+        notes.append(f"levels = {levels!r}  # {places}")
     notes += [
         f"x{j} = Symbol({str(written.names[j])!r}, real=True)" for j in written.columns.tolist()
     ]
@@ -85,7 +83,12 @@ def source(written: WrittenModel, digits: int | None) -> str:
     body.append(f"f = {sums[0]}" if model.coef.ndim == 1 else f"f = [{', '.join(sums)}]")
     functions = [text for name, text in FUNCTIONS.items() if any(name in line for line in body)]
     # To simplify takes very long where there are knots.
-    lines = [f'"""{title(written)}"""', HEAD + "".join(functions), *notes, "with evaluate(False):"]
+    lines = [
+        f'"""{heading(written)}"""',
+        HEAD + "".join(functions),
+        *notes,
+        "with evaluate(False):",
+    ]
     return "\n".join([*lines, *("    " + line for line in body)]) + "\n"
 
 
@@ -100,6 +103,7 @@ class SympyPrinter(Printer):
         "sign": "(2 * Heaviside({}, 1) - 1)",
     }
 
+    smaller, interpolated = "Min({}, {})", "_between({}, {}, {})"
     where = "_is({}, {}, {})"
 
     def summed(self, parts: Sequence[str]) -> str:
@@ -107,15 +111,6 @@ class SympyPrinter(Printer):
         if len(parts) <= MOST_IN_A_ROW:
             return super().summed(parts)
         return f"Add({', '.join(part[2:] if part[0] == '+' else '-' + part[2:] for part in parts)})"
-
-    def at_most(self, e: Expression) -> str:
-        return f"Min({self(e.operands[0])}, {e.most!r})"
-
-    def between(self, e: Expression) -> str:
-        return f"_between({self(e.operands[0])}, {e.knots.tolist()}, {e.scores.tolist()})"
-
-    def angle(self, e: Expression) -> str:
-        return f"cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
     def impute(self, e: Expression) -> str:
         """Return what is there."""

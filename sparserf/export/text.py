@@ -144,16 +144,8 @@ def _notes_on_encodings(written, to):
         each.operation == "table" and len(each.values) > to.most_listed
         for each in encodings.values()
     )
-    return (
-        lines
-        + [
-            to.words(
-                'what is not listed here, and all digits, is in formula("python"), exact and '
-                "complete"
-            )
-        ]
-        * is_cut
-    )
+    whole = 'what is not listed here, and all digits, is in formula("python"), exact and complete'
+    return lines + [to.words(whole)] * is_cut
 
 
 def _norms(to):
@@ -273,12 +265,9 @@ class Text(Printer):
     def factor(self, c: float, term: Term) -> str:
         """Return a term with its factor in one line."""
         if term not in self._phis:
-            condition = self.condition(term)
-            self._phis[term] = (
-                self.in_brackets(term.expression)
-                if condition is None
-                else self.words(f"if {condition}")
-            )
+            phi = self.condition(term)
+            phi = self.in_brackets(term.expression) if phi is None else self.words(f"if {phi}")
+            self._phis[term] = phi
         return signed(c, f"{self.literal(abs(c))} {self._phis[term]}")
 
     def term(self, c: float, term: Term) -> str:
@@ -303,7 +292,7 @@ class Text(Printer):
 
         most : the most parts that have a line; None: all
         """
-        largest, rest, constants = self.by_worth(parts, most)
+        largest, rest, constants = self.by_variation(parts, most)
         rows = []
         for part, share in (*largest, *((part, None) for part in constants)):
             weight, of = _split(part)
@@ -323,14 +312,14 @@ class Text(Printer):
         self.remark(VARIATION)
         return "\n".join(lines)
 
-    def by_worth(
+    def by_variation(
         self, parts: Sequence[Expression], most: int | None
     ) -> tuple[list[WeightedPart], Rest, list[Expression]]:
-        """Return the parts of a sum, the largest first: at most so many, what the rest of them is
-        worth, and the constants.
+        """Return the parts of a sum, the largest first: at most so many, the rest of them, and the
+        constants.
 
-        What a part is worth is its share of the variation of the sum, as if all were independent:
-        of the squares of weights times spreads.
+        A part is as large as its share of the variation of the sum, as if all were independent: of
+        the squares of weights times spreads.
         """
         found = [(part, part.find("encoding")) for part in parts]
         constants = [part for part, of in found if of is None]
@@ -440,12 +429,9 @@ class Text(Printer):
 
     def _with_notes(self, e, notes):
         knots = e.find("between")
-        ranks = (
-            []
-            if knots is None or is_held(knots)
-            else [f"s linear between {len(knots.knots)} quantiles of the column"]
-        )
-        return self(e) + (self.words(", " + ", ".join(ranks + notes)) if ranks + notes else "")
+        if knots is not None and not is_held(knots):
+            notes = [f"s linear between {len(knots.knots)} quantiles of the column", *notes]
+        return self(e) + (self.words(", " + ", ".join(notes)) if notes else "")
 
     def flag(self, e: Expression) -> str:
         """Return words on an indicator."""
@@ -463,20 +449,12 @@ class Text(Printer):
             listed = f", ... ({self.most_listed} of {len(e.levels)} levels listed)"
             levels += listed if more else ""
             return self.words(f"of each level of {{{levels}}}, of others ") + other
-        line = (
-            self.literal(*e.values.values())
-            + self.words(" where it is so, else ")
-            + self.literal(e.rest)
-        )
+        line = self.literal(*e.values.values()) + self.words(" where it is so, else ")
+        line += self.literal(e.rest)
         if e.rest == e.other == e.fill:
             return line
-        return (
-            line
-            + self.words(", of other words ")
-            + other
-            + self.words(", where missing ")
-            + self.literal(e.fill)
-        )
+        line += self.words(", of other words ") + other
+        return line + self.words(", where missing ") + self.literal(e.fill)
 
     def definition(self, v: int, e: Expression) -> str | None:
         """Return a line that defines an encoding; None if its name defines it."""

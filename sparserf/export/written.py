@@ -22,6 +22,7 @@ from ..expansion.terms import (
     column_names,
     columns_of_encodings,
     encoder_of,
+    table_of,
     term_sizes,
     terms_of,
 )
@@ -80,7 +81,7 @@ class WrittenModel:
     def from_model(cls, model: Expansion, n_terms: int | None = None) -> Self:
         """Return the n_terms largest terms of a model, by |coef| sup|phi|, to be written; None: all
         terms."""
-        model = model.to_give_away
+        model = model.stripped
         whole = cls(model, model.features, np.atleast_2d(model.coef), 0)
         return whole if n_terms is None else whole.largest(n_terms)
 
@@ -100,8 +101,8 @@ class WrittenModel:
         return self._sizes.sum(axis=1) if self.size_of_all is None else self.size_of_all
 
     def share_left_out(self, k: int, size: float) -> float:
-        """Return what terms are of all terms of output k, by their sizes, but for some; size : the
-        sum of their sizes."""
+        """Return the share that is left out of the sizes of all terms of output k; size : the sum
+        of the sizes of the terms that are written."""
         whole = self._size_of_all[k]
         return float(np.clip(1 - size / whole, 0.0, 1.0)) if 0 < whole < np.inf else 0.0
 
@@ -117,8 +118,8 @@ class WrittenModel:
 
     @cached_property
     def made_encodings(self) -> np.ndarray:
-        """The indices of the encodings that a program makes: `used_encodings`; if there are none
-        the first, to count rows."""
+        """The indices of the encodings that a program makes: `used_encodings`; if there are none,
+        the first one, by which it counts the rows."""
         return self.used_encodings if len(self.used_encodings) else np.zeros(1, np.intp)
 
     @cached_property
@@ -133,14 +134,14 @@ class WrittenModel:
 
     def is_category(self, j: int) -> bool:
         """Return whether column j of X holds levels, not numbers."""
-        table = None if self.features.encoder is None else self.features.encoder.table
+        table = table_of(self.features)
         return table is not None and table.levels[j] is not None
 
     @cached_property
     def levels(self) -> dict[int, Sequence[Any]]:
         """The levels of the categories that a program reads, {column: levels}, by whose places
         cells of numbers are read."""
-        table = None if self.features.encoder is None else self.features.encoder.table
+        table = table_of(self.features)
         return {j: table.levels[j] for j in self.columns.tolist() if self.is_category(j)}
 
     @cached_property
@@ -168,9 +169,10 @@ class WrittenModel:
 
     @cached_property
     def terms(self) -> list[Term]:
-        """The terms one by one, the largest first."""
+        """The terms one by one, those first that are largest in some output."""
         terms = {term.position: term for term in terms_of(self.features)}
-        return [terms[k] for k in _largest_first(self._sizes).tolist()]
+        largest = np.argsort(-self._sizes.max(axis=0, initial=0.0), kind="stable")
+        return [terms[k] for k in largest.tolist()]
 
     @cached_property
     def factors(self) -> np.ndarray:
@@ -253,12 +255,6 @@ class WrittenModel:
         )
 
 
-def _largest_first(size):
-    """Return the order of terms from the largest in any output to the smallest; size : of shape
-    (n_outputs, n_terms)."""
-    return np.argsort(-size.max(axis=0, initial=0.0), kind="stable")
-
-
 class TermGroup(NamedTuple):
     """Terms of one kind, sum_j coef_j phi_j(u).
 
@@ -277,7 +273,7 @@ class TermGroup(NamedTuple):
         return self.block.expression
 
 
-def title(written: WrittenModel) -> str:
+def heading(written: WrittenModel) -> str:
     """Return a sentence for the top of the code, which describes the model."""
     left = f", without its {written.n_left_out} smallest terms" if written.n_left_out else ""
     return f"{' '.join(repr(written.model).split())}{left}, as code."

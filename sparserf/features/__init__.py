@@ -46,7 +46,13 @@ from .learning import (
 from .linear import Linear, inputs_times, linear_functions
 from .neurons import RandomNeurons, sines_of_few
 from .perceptron import Perceptron
-from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
+from .projections import (
+    PROJECTIONS,
+    Projection,
+    ProjectionName,
+    make_projection,
+    reduced_projection,
+)
 from .rules import (
     RuleDictionary,
     RuleInputs,
@@ -105,7 +111,6 @@ __all__ = [
     "check_shapes",
     "default_batch_size",
     "draw_all",
-    "folded",
     "inputs_that_keep",
     "inputs_times",
     "is_for_single",
@@ -116,6 +121,7 @@ __all__ = [
     "make_projection",
     "make_rule_dictionary",
     "nodes",
+    "reduced_projection",
     "rules_at_a_penalty",
     "same_angles",
     "sines_of_few",

@@ -29,7 +29,7 @@ Activation: TypeAlias = Literal["sin", "cos", "tanh", "relu", "sign"]
 EPS = float(np.finfo(np.float64).eps)
 # The rounding of a comparison of numbers of size 1.
 NEAR = 1e-12
-# The most numbers that are computed at once for a mean, few enough for the cache.
+# The most values that are computed at once for a mean: they fit the cache.
 AT_ONCE = 2**17
 
 
@@ -69,7 +69,7 @@ class ActivationFunction(ABC):
     is_convex : whether it is convex
     has_steps : whether it jumps somewhere
     phase : the angle for which sigma(z) = cos(z + phase), or None
-    folds : how many antiderivatives, one of the other, it has in closed form
+    folds : how many times it can be integrated in closed form
     slope, bend : its first and second derivative, or a number where they are constant but for steps
         and kinks
     """
@@ -103,8 +103,7 @@ class ActivationFunction(ABC):
 
     @abstractmethod
     def value(self, z: Array, xp: Any = np) -> Array:
-        """Return sigma(z) in an array namespace, as the kernels do: of what is no number it is that
-        of 0."""
+        """Return sigma(z) in an array namespace, as the kernels do: for NaN, sigma(0)."""
 
     @abstractmethod
     def expression(self, z: Expression) -> Expression:
@@ -118,8 +117,10 @@ class ActivationFunction(ABC):
         return function(ACTIVATIONS[other].value(z + shift))
 
     def mean(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return the mean of sigma(s + t) over t, for each s, on each line of both: arrays of shape
-        (..., n) and (..., n_background)."""
+        """Return, for each s, the mean of sigma(s + t) over t, along the last axis.
+
+        s, t : arrays of shape (..., n) and (..., n_background)
+        """
         made, m = np.empty(s.shape), t.shape[-1]
         step, weight = max(1, AT_ONCE // t.size), np.full(m, 1 / m)
         for start in range(0, s.shape[-1], step):
@@ -128,7 +129,7 @@ class ActivationFunction(ABC):
         return made
 
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:
-        """Return the antiderivative of some folds, at most `folds`; of none sigma itself."""
+        """Return sigma integrated `folds` times, at most as often as the attribute `folds` says."""
         return self.value(z)
 
     def line(self, m: np.ndarray, r: np.ndarray) -> Line:
@@ -136,8 +137,8 @@ class ActivationFunction(ABC):
         raise NotImplementedError(f"{self.name} has no lines")
 
     def line_of_negative(self, m: np.ndarray, r: np.ndarray) -> Line:
-        """Return lines above -sigma; not asked for where sigma is odd or periodic: -sigma(z) is
-        then another of its values."""
+        """Return lines above -sigma. Odd and periodic sigma need none: -sigma(z) is sigma at
+        another argument."""
         raise NotImplementedError(f"{self.name} has no lines")
 
 
@@ -311,8 +312,7 @@ class Sign(
         return sign(z)
 
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:
-        """Return the antiderivative of some folds: for a sum over corners, that of twice a step at
-        0 less that of 1."""
+        """Return the sign integrated `folds` times: sign(z) z^folds / folds!."""
         return (
             np.sign(z) ** (folds + 1) * np.abs(z) ** folds / factorial(folds)
             if folds
@@ -355,7 +355,7 @@ class Identity(
 ACTIVATIONS: dict[str, ActivationFunction] = {
     each.name: each for each in (Cosine(), Sine(), Tanh(), Relu(), Sign(), Identity())
 }
-# The wave that all waves are, but for their phase.
+# The activation that all periodic ones are, with another phase.
 COSINE = ACTIVATIONS[Cosine.name]
 # The name of the activation of neurons that must be convex in an input.
 CONVEX = Relu.name

@@ -19,14 +19,11 @@ if TYPE_CHECKING:
 # What users give as gamma: a number, or the rule by which it is computed from the rows.
 Gamma: TypeAlias = float | Literal["knn"] | None
 
-# Most rows whose distances are computed.
-SAMPLE = 2000
-# Under a `time_limit` they may be fewer, but not fewer than this.
-FEWEST = 200
-# About the seconds that the distances between SAMPLE rows take.
-SECONDS = 0.1
-# How often a call computes distances.
-SETS_OF_DISTANCES = 6
+# The distances between at most SAMPLE rows are computed; under a `time_limit` between fewer, but at
+# least FEWEST.
+SAMPLE, FEWEST = 2000, 200
+# About the seconds that the distances between SAMPLE rows take, and how often a call computes them.
+SECONDS, SETS_OF_DISTANCES = 0.1, 6
 # The neighbour whose distance is the bandwidth by the rule "knn" of Shahrampour & Tarokh (2018).
 NEIGHBOURS = 50
 # A column whose standard deviation is smaller than this counts as constant: weights of features are

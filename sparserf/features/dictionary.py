@@ -147,7 +147,8 @@ class RandomDictionary:
         return features
 
     def _constrained(self, features, rng):
-        """Return the features that stand for these draws where there are constraints."""
+        """Return these draws, or where there are constraints, features like them that keep
+        these."""
         return (
             features
             if self.constraints is None
@@ -156,7 +157,7 @@ class RandomDictionary:
 
     def batch(self, k: int) -> FeatureSet:
         """Return the features of batch k. Batch 0 begins with the features of the finite maps."""
-        # A dictionary of at most so many weights, 16 MB, is kept: all targets and looks share it.
+        # A dictionary of at most this many weights, 16 MB, is kept, for all targets and passes.
         most_kept = 2**21
 
         if k not in self._kept:
@@ -171,7 +172,7 @@ class RandomDictionary:
         """The batches that are kept, by their number."""
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:  # what can be drawn again does not travel
+    def __getstate__(self) -> dict[str, Any]:  # without what can be drawn again
         return {name: value for name, value in vars(self).items() if name != "_kept"}
 
     def _drawn(self, k):

@@ -192,6 +192,10 @@ class FeatureSet:
             yield block, laid[..., start : start + len(block)]
             start += len(block)
 
+    def blocks_and_places(self) -> Iterator[tuple[FeatureBlock, np.ndarray]]:
+        """Yield (block, the places of its features in this set)."""
+        return self.by_block(self.to_blocks(np.arange(len(self))))
+
     @property
     def largest_value(self) -> np.ndarray:
         """The supremum over x of ``|phi_j(x)|`` of each feature; infinite where it has no bound."""
@@ -254,7 +258,7 @@ class FeatureSet:
 
     @property
     def is_local(self) -> np.ndarray:
-        """A mask of the features that are near 0 but around a center."""
+        """A mask of the features that are near 0 except around a center."""
         return self.mask(lambda block: block.is_local)
 
     @property
@@ -262,17 +266,20 @@ class FeatureSet:
         """A mask of the features whose coefficients must be at least 0."""
         return self.mask(lambda block: block.nonnegative)
 
-    def mask(self, holds: Callable[[FeatureBlock], bool]) -> np.ndarray:
-        """Return a mask of the features in the blocks of which something holds."""
+    def mask(self, holds: Callable[[FeatureBlock], bool | np.ndarray]) -> np.ndarray:
+        """Return a mask of the features for which something holds.
+
+        holds : a function of a block that returns one bool, or one for each of its features
+        """
         masks = [np.full(len(block), holds(block)) for block in self.blocks]
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
 
     def flattened(self, ends: np.ndarray, fill: np.ndarray) -> tuple[FeatureSet, np.ndarray]:
-        """Return these features with thresholds within the ends of their inputs alone, and a mask
-        of those that are then constant: `FeatureBlock.flattened`."""
-        pairs = [block.flattened(ends, fill) for block in self.blocks]
-        blocks, masks = [block for block, _ in pairs], [mask for _, mask in pairs]
-        is_constant = self.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
+        """Return (these features, constant beyond the ends of their inputs; a mask of those that
+        are constant everywhere): see `FeatureBlock.flattened`."""
+        found = {block: block.flattened(ends, fill) for block in self.blocks}
+        blocks = [block for block, _ in found.values()]
+        is_constant = self.mask(lambda block: found[block][1])
         return FeatureSet(blocks, self.n_inputs, self.order, self.encoder), is_constant
 
     def turned(self, angles: np.ndarray) -> FeatureSet:
@@ -351,8 +358,8 @@ class FeatureSet:
         return inputs
 
     def seeing_only_what_they_use(self) -> FeatureSet:
-        """Return these features with a column encoder that knows nothing of what they do not depend
-        on (`ColumnEncoder.only`)."""
+        """Return these features with a column encoder that knows only the encodings they depend on
+        (`ColumnEncoder.only`)."""
         encoder = self.encoder and self.encoder.only(self.inputs_seen)
         return self if encoder is self.encoder else self.encoded(encoder)
 
@@ -397,19 +404,19 @@ def keys_of(features: FeatureSet) -> list[tuple[Any, ...]]:
     """Return a key of each feature; features with equal keys are the same function of their
     inputs."""
     keys = [()] * len(features)
-    for block, places in features.by_block(features.to_blocks(np.arange(len(features)))):
+    for block, places in features.blocks_and_places():
         for j, place in enumerate(places.tolist()):
             keys[place] = (block.kind, *(array[j].tobytes() for array in block.arrays.values()))
     return keys
 
 
 def _contents(features):
-    """Return all that determines the values of features, as a dict of bytes that does not depend on
-    the order of the blocks."""
+    """Return what determines the values of features, as a dict that does not depend on the order of
+    the blocks."""
     written = {None: features.n_inputs}
     if features.encoder is not None:
         written |= {name: array.tobytes() for name, array in features.encoder.to_arrays().items()}
-    for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
+    for block, place in features.blocks_and_places():
         of_kind = block.take(np.argsort(place))
         arrays = (np.sort(place), *of_kind.arrays.values())
         written[block.kind] = [(array + 0).tobytes() for array in arrays]  # -0 is 0

@@ -1,4 +1,5 @@
-"""Dictionaries whose draws follow a fit, and what makes the draws of one target of it."""
+"""Dictionaries whose draws depend on the fit so far, and the base class of the objects that make
+the draws of one target."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ FIRST_DRAW = 1 << 40
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FollowingDictionary:
-    """A dictionary whose batches are made once it is known how far a fit has come.
+    """A dictionary whose batches depend on the coefficients of the fit so far.
 
     No batch can be made again. The draws of a target have indices that no other target has.
 
-    n_components, batch_size : the number of draws in all, and in a batch, at most
+    n_components, batch_size : the most draws in all, and in a batch
     n_features_in : the number of inputs of the features
     seed : the seed from which each target of a fit gets a random stream of its own
     """
@@ -45,9 +46,9 @@ class FollowingDictionary:
 
 
 class Follower:
-    """What makes the draws of one target of a fit: it has a random stream, and indices, of its own.
+    """Makes the draws of one target of a fit, from a random stream of its own.
 
-    The index of the first draw is (target + 1) FIRST_DRAW.
+    The index of its first draw is (target + 1) FIRST_DRAW.
     """
 
     def __init__(self, dictionary: FollowingDictionary, target: int):

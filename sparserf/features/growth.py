@@ -39,15 +39,16 @@ if TYPE_CHECKING:
     from .._base.threads import Workers
     from ..rows import Rows
 
-# Cells that are binned at a time: half a millisecond or more. So many of CSR rows are made dense.
+# The number of cells that are binned at a time, which takes half a millisecond or more; CSR rows
+# are made dense this many cells at a time.
 BINNED_CELLS = 2**18
-# Most parts into which the nodes of a pass are cut for threads.
+# The nodes of a pass are cut into at most this many parts for threads.
 PARTS = 16
-# Fewest cells of rows that are worth a thread.
-FEWEST_NUMBERS = 2**17
-# All integers up to here are numbers of float64, and so are the sums that stay below it.
+# A part of the nodes that reads at least this many cells is worth a thread.
+FEWEST_CELLS = 2**17
+# Integers up to this size, and sums of integers that stay below it, are exact in float64.
 EXACT = 2.0**53
-# All numbers of float64 are multiples of this one.
+# The least positive number of float64, of which all are multiples.
 SMALLEST = 5e-324
 
 
@@ -108,7 +109,7 @@ class Bins:
     def within(self, rows: Rows, columns: np.ndarray) -> Bins:
         """Return the bins of a sample with edges between neighbouring values of all rows: one pass.
 
-        columns : those of the rows that these bins are of
+        columns : the columns of the rows to which these bins belong
         """
         pairs = zip(self.edges, neighbours(rows, columns, self.edges), strict=True)
         return Bins([moved_between(edges, *ends) for edges, ends in pairs])
@@ -147,8 +148,10 @@ class Bins:
 
     @cached_property
     def _ends(self):
-        """The numbers above which, and up to which, each bin of each column is, (2, n_columns + 1,
-        MISSING + 1); of the last column, of conditions without one, all."""
+        """The ends low < x <= high of each bin of each column, (2, n_columns + 1, MISSING + 1).
+
+        The last column, which conditions on no column have, has all numbers in each bin.
+        """
         ends = np.full((2, len(self.edges) + 1, MISSING + 1), np.inf)
         ends[0, :, 0] = ends[0, -1] = -np.inf
         for j, edges in enumerate(self.edges):
@@ -166,7 +169,8 @@ class Bins:
         return column, number_low, up_to[column, high], missing.astype(np.uint8)
 
     def boxes(self, column: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return the boxes of which low < x <= high are the `thresholds`; -1 is no column."""
+        """Return the boxes of bins whose `thresholds` are low < x <= high; a column of -1 is no
+        condition."""
         boxes = np.zeros((*column.shape, 4), np.int32)
         boxes[:, :, 0], boxes[:, :, 2] = -1, HIGHEST
         for j, edges in enumerate(self.edges):
@@ -239,18 +243,21 @@ class Pass(NamedTuple):
 
 
 def _parts(n_nodes, work):
-    """Cut nodes, each of which costs some work, into parts that are worth a thread."""
-    n = int(min(PARTS, n_nodes, max(1, n_nodes * work // FEWEST_NUMBERS)))
+    """Cut nodes into parts that are worth a thread, (start, stop) each.
+
+    work : the number of cells that a node reads
+    """
+    n = int(min(PARTS, n_nodes, max(1, n_nodes * work // FEWEST_CELLS)))
     edges = [n_nodes * i // max(1, n) for i in range(n + 1)]
     return list(pairwise(edges))
 
 
-def unit_of(total: float) -> float:
-    """Return the power of two of which numbers are rounded to multiples, whose sums are then below
-    2^31 of it.
+def rounding_unit(total: float) -> float:
+    """Return a power of two as a unit: of numbers that are rounded to multiples of it, all sums are
+    below 2^31 units.
 
-    total : the sum of the sizes of the numbers, in any order: how it is rounded changes nothing
-        where it is a power of two itself
+    total : the sum of the sizes of the numbers, added up in any order: where it is a power of two,
+        the factor 1.001 keeps rounding from changing the unit
     """
     return max(np.ldexp(1.0, np.frexp(1.001 * total)[1] - 30), SMALLEST)
 
@@ -260,7 +267,7 @@ def steps_of(gradient: np.ndarray, curvature: np.ndarray, units: np.ndarray) -> 
 
     It is 2^32 g + c (`_core/boxes.pyx`); all sums are exact.
 
-    units : `unit_of` the totals of both
+    units : `rounding_unit` the totals of both
     """
     g, c = (
         np.rint(x / u).astype(np.int64) for x, u in zip((gradient, curvature), units, strict=True)
@@ -338,7 +345,7 @@ class BoxLimits:
 
     @property
     def typed(self) -> BoxLimits:
-        """The same in the types of arrays that `_core/trees.pyx` reads."""
+        """These limits, with arrays of the types that `_core/trees.pyx` reads."""
         groups = None if self.groups is None else np.ascontiguousarray(self.groups, np.uint8)
         monotone = None if self.monotone is None else np.ascontiguousarray(self.monotone, np.int8)
         order = self.order and Order(
@@ -347,7 +354,8 @@ class BoxLimits:
         return BoxLimits(groups, monotone, order)
 
     def sense(self, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sign that each coefficient must have, 0: any; and which keep the limits."""
+        """Return (the sign that the coefficient of each box must have, 0 for any; a mask of the
+        boxes that keep the limits)."""
         if self.monotone is None:
             return np.zeros(len(boxes), np.int8), np.ones(len(boxes), bool)
         column, low, high, _ = np.moveaxis(boxes, 2, 0)
@@ -411,8 +419,8 @@ class Forest:
     ) -> None:
         """Grow the trees by a pass over the rows for each level.
 
-        ask : a function that adds up `Pass.answer` over all rows, which are exact sums, and so is a
-            sibling by subtraction: that it has no missing cells is seen by their sum being 0
+        ask : a function that adds up `Pass.answer` over all rows. Its sums are exact, and so are
+            the differences that make the histograms of siblings
         units : those of the steps
         """
 
@@ -438,8 +446,8 @@ class Forest:
 
     @cached_property
     def _first(self):
-        """Where the sums of each column that a tree sees begin among those of a node, and their
-        number, (n_trees, n + 1)."""
+        """The place of the first sum of each column among the sums of a node, and the number of all
+        sums, (n_trees, n_columns + 1)."""
         return np.cumsum(np.pad(self._n_bins[self._columns] + 1, ((0, 0), (1, 0))), axis=1)
 
     def _pass(self, nodes):

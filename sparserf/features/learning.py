@@ -18,7 +18,7 @@ import numpy as np
 from .._base.checks import check_integer, is_sparse
 from .._base.random import draw_seed, sample_rows
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
-from .blocks import NeuronBlock, Shape, shaped_neurons, within
+from .blocks import NeuronBlock, Shape, shaped_neurons, without_forbidden
 from .feature_set import FeatureSet
 from .following import Follower, FollowingDictionary
 from .shapes import in_places
@@ -44,30 +44,31 @@ NARROWEST = 0.25
 WIDEST = 4.0
 # About the number of sampled rows whose distances are compared.
 FEW_DISTANCES = 250
-# The least share of the base distribution that sees inputs in which the model must rise, fall, or
-# be convex or concave.
+# Of the draws from the base distribution, at least this share see bound inputs: those in which the
+# model must rise, fall, or be convex or concave.
 BOUND = 0.5
-# What draws are that see such inputs. Half are tanh, which told most on the tables that were
-# measured.
+# The kinds of neurons that see bound inputs, each as often as the others: so half are tanh, which
+# helped most on the tables that were measured.
 SHAPES = (Shape("tanh", 1.0), Shape("tanh", 1.0), Shape("relu", 1.0), Shape("relu", -1.0))
-# The share of the neurons that see such inputs and follow an accepted one which keep its shape, and
-# the place where they are 0.
+# Of the neurons that see bound inputs and are proposed from an accepted neuron, this share keep its
+# shape, and about keep the point where w'x + b = 0.
 INHERITED = 0.7
-# That place is moved by about this share of the standard deviation of w'x.
+# The standard deviation by which that point moves, as a share of that of w'x.
 MOVED = 0.2
-# Draws in a batch by default: small batches let proposals follow the accepted features early.
+# The default number of draws in a batch: small batches let proposals follow the accepted features
+# early.
 BATCH = 500
-# Share of each batch that comes from the base distribution: the convergence rate of the paper is
-# that of its draws (docs/learning.md). Where no feature is accepted, all of the batch does.
+# The share of each batch that comes from the base distribution, for whose draws the convergence
+# rate of the paper holds (docs/learning.md). Before any feature is accepted the whole batch does.
 BASE = 0.25
-# Standard deviation of the entrywise factor of a jitter less 1.
+# `jitter` multiplies each entry by 1 + JITTER e, with e standard normal.
 JITTER = 0.3
-# Standard deviation of the logarithm of the factor of a rescaling.
+# `rescale` multiplies w by e^(RESCALE e), with e standard normal.
 RESCALE = 0.4
 # The moves share the rest of a batch in proportion to (survivors + SURVIVORS) / (tries + TRIES).
 SURVIVORS = 1.0
 TRIES = 20.0
-# These counts are multiplied by FADE with each batch.
+# The counts of survivors and tries are multiplied by FADE before each batch.
 FADE = 0.8
 
 
@@ -75,10 +76,10 @@ FADE = 0.8
 
 
 class Origins(NamedTuple):
-    """What neurons that see bound inputs may keep of the accepted features that they follow.
+    """The properties of accepted features that neurons which are proposed from them may keep.
 
-    shape : the number among the SHAPES of each, -1 for another feature
-    middle : the point nearest to the origin where w'x + b is 0, (n, len(inputs))
+    shape : the place of each feature's shape in SHAPES, -1 for another feature
+    middle : of the points where its w'x + b is 0, the nearest to the origin, (n, len(inputs))
     """
 
     shape: np.ndarray
@@ -181,8 +182,8 @@ class RandomCosines:
         return (weights @ self.sample.T).std(axis=1)
 
     def middles(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw an offset b for each w of the neurons of the SHAPES, which change where w'x + b is
-        0."""
+        """Draw an offset b for each w, so that w'x + b = 0 at a sampled row: neurons of the SHAPES
+        bend or rise there."""
         return -(weights * self.sample[rng.integers(0, len(self.sample), len(weights))]).sum(axis=1)
 
     @property
@@ -191,10 +192,10 @@ class RandomCosines:
         return len(self.inputs) if self.max_order is None else min(self.max_order, len(self.inputs))
 
     def limited(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return weights with random entries set to 0 in each w that has more than `most_inputs`,
-        or some that may not meet."""
+        """Return weights with random entries set to 0, so that no w has more than `most_inputs`, or
+        inputs that may not stand in one feature."""
         if self.constraints is not None:
-            weights = within(weights, self.constraints, rng)
+            weights = without_forbidden(weights, self.constraints, rng)
         if self.most_inputs == len(self.inputs):
             return weights
         lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
@@ -238,8 +239,8 @@ class RandomCosines:
         return np.where(keeps, moved - (weights * middle).sum(axis=1), self.middles(weights, rng))
 
     def origins(self, features: FeatureSet, weights: np.ndarray) -> Origins | None:
-        """Return the origins that features which `followed` finds are to others; None where nothing
-        is kept of them.
+        """Return the `Origins` of features that `followed` finds; None where there are no
+        constraints, and nothing is kept.
 
         weights : their weights, by `weights_of`
         """
@@ -278,15 +279,11 @@ class RandomCosines:
         """
         shapes = () if self.constraints is None else SHAPES
         followed = {"cos", *(each.activation for each in shapes)}
-        is_like = [np.full(len(block), block.activation in followed) for block in features.blocks]
-        return np.flatnonzero(features.from_blocks(np.concatenate([np.zeros(0, bool), *is_like])))
+        return np.flatnonzero(features.mask(lambda block: block.activation in followed))
 
     def weights_of(self, features: FeatureSet) -> np.ndarray:
-        """Return the weights over the inputs of features that `followed` finds, in the direction in
-        which neurons rise.
-
-        Other inputs are left out.
-        """
+        """Return the weights over `inputs` of features that `followed` finds, with the sign with
+        which the features rise."""
         weights = [np.zeros((0, len(self.inputs)))]
         for block in features.blocks:
             if block.inputs is None:
@@ -302,26 +299,25 @@ class RandomCosines:
     def inputs_used(
         self, n: int, orders: Callable[[int | np.ndarray], np.ndarray], rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw which inputs each of n features has, (n, len(inputs)), and how many.
+        """Draw the inputs of n features; return (their mask (n, len(inputs)), their numbers).
 
-        Where there are constraints, a share of the features sees inputs that are bound, and one of
-        them in any case: the share of these among the inputs, but at least the share BOUND. The
-        others see none.
+        Where there are constraints, some features see at least one bound input, and the others
+        none. The first are the share of the bound inputs among all, but at least BOUND.
 
-        orders : draws the number of inputs of each feature, given the most
+        orders : a function that draws the number of inputs of each feature, given the most
         """
         k = len(self.inputs)
         if self.constraints is None:
             order = orders(self.most_inputs)
             return rng.random((n, k)).argsort(axis=1) < order[:, None], order
-        seen = within(np.ones((n, k)), self.constraints, rng)
+        seen = without_forbidden(np.ones((n, k)), self.constraints, rng)
         is_bound = (seen != 0) & self.constraints.is_bound
         share = max(BOUND, self.constraints.is_bound.mean())
         is_free = (rng.random(n) >= share) & (is_bound.sum(axis=1) < seen.sum(axis=1))
         seen[is_free[:, None] & is_bound] = 0.0
         order = orders(np.minimum(self.most_inputs, (seen > 0).sum(axis=1)))
         bound = np.where(is_bound & (seen != 0), rng.random((n, k)), 0.0)
-        # the one that is seen in any case
+        # each feature that may see bound inputs sees the one of the largest random number
         seen += (bound > 0) & (bound == bound.max(axis=1, keepdims=True))
         return (rng.random((n, k)) - seen).argsort(axis=1).argsort(axis=1) < order[:, None], order
 
@@ -352,10 +348,11 @@ def _sample(rows, inputs, weight, rng):
     return (X.toarray() if is_sparse(X) else X).astype(np.float64), weight
 
 
-# ---------------------------------------------------------------- moves A move makes new weights of
-# accepted ones: W holds the w of all accepted features, one a line. `first` are the lines that are
-# changed, one for each weight that is wanted; pick() draws as many others, with probability in
-# proportion to |coefficient|.
+# ---------------------------------------------------------------- moves
+
+# A move makes new weights from those of accepted features, which are the lines of W. `first` are
+# the lines to change, one for each weight wanted; pick() draws as many other lines, with
+# probability in proportion to |coefficient|.
 
 
 def jitter(
@@ -499,7 +496,7 @@ class Proposer(Follower):
         return np.concatenate([[n - moves.sum()], moves])
 
 
-def _pick(share, n, rng):
-    """Draw n places by the shares of all up to each, as `rng.choice` does, which looks at all of
-    them at each call."""
-    return share.searchsorted(rng.random(n), side="right")
+def _pick(cumulative, n, rng):
+    """Draw n places with probabilities whose cumulative sums are given: `rng.choice` would compute
+    these at each call."""
+    return cumulative.searchsorted(rng.random(n), side="right")

@@ -45,7 +45,7 @@ class Linear:
 
 
 def inputs_times(weights: np.ndarray) -> FeatureSet:
-    """Return a FeatureSet of each input times its weight."""
+    """Return a FeatureSet whose feature j is input j times its weight."""
     d = len(weights)
     inputs = np.arange(d, dtype=np.int32)[:, None]
     return FeatureSet([LinearBlock(1.0, weights[:, None], inputs)], d)

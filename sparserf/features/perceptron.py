@@ -107,5 +107,6 @@ class Perceptron:
 
 
 def _check_length(center, n_features):
+    """Check that a center has an entry for each input."""
     if len(center) != n_features:
         raise ValueError(f"center must have shape ({n_features},), got ({len(center)},)")

@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 
     from .._base.types import DenseOrCSR, Seed
 
+    # (a slice of the columns of R, a function project(X, out)): see `Projection.parts`.
+    Part: TypeAlias = tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]
+
 ProjectionName: TypeAlias = Literal["gaussian", "sparse_sign", "srht"]
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 
-# Most numbers in a part of a Gaussian matrix.
-PART = 2**21
-# Most columns in a part of it.
-PART_COLUMNS = 64
-# Non-zero entries in a row of a sparse-sign matrix, called zeta below.
+# The most numbers, and the most columns, in a part of a Gaussian matrix.
+PART, PART_COLUMNS = 2**21, 64
+# The number of nonzero entries in a row of a sparse-sign matrix, called zeta below.
 ZETA = 8
-# Multiplications of a matrix product that take as long as one multiplication by an entry of CSR
-# rows.
+# A multiplication by an entry of CSR rows takes as long as this many multiplications of a matrix
+# product.
 SPARSE_COST = 16
-# Numbers that are transformed by H at a time: they stay in the cache until columns are taken from
-# them.
+# The number of numbers that are transformed by H at a time: they stay in the cache until columns
+# are taken from them.
 TRANSFORMED = 2**18
 
 
@@ -50,9 +51,7 @@ class Projection(ABC):
     n_projections: int
 
     @abstractmethod
-    def parts(
-        self, dtype: np.dtype
-    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+    def parts(self, dtype: np.dtype) -> Iterator[Part]:
         """Yield pairs (slice of the columns, function project) that together compute X R / sqrt(m),
         for rows X of that dtype.
 
@@ -81,10 +80,11 @@ class Gaussian(Projection):
 
     seed: np.random.SeedSequence = field(repr=False)
 
-    def parts(
-        self, dtype: np.dtype
-    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
-        for columns, R in self._blocks():
+    def parts(self, dtype: np.dtype) -> Iterator[Part]:
+        for k, start in enumerate(range(0, self.n_projections, self._width)):
+            columns = slice(start, min(start + self._width, self.n_projections))
+            R = stream(self.seed, k).standard_normal((self.n_features, columns.stop - start))
+            R /= np.sqrt(self.n_projections)
             yield columns, partial(_multiply, R.astype(dtype, copy=False))
 
     def cost(self, X: DenseOrCSR) -> int:
@@ -92,15 +92,8 @@ class Gaussian(Projection):
 
     @property
     def _width(self):
+        """The number of columns of a part."""
         return min(self.n_projections, max(1, min(PART_COLUMNS, PART // self.n_features)))
-
-    def _blocks(self):
-        """Yield (slice of the columns, the columns of R / sqrt(m) at that slice)."""
-        for k, start in enumerate(range(0, self.n_projections, self._width)):
-            columns = slice(start, min(start + self._width, self.n_projections))
-            R = stream(self.seed, k).standard_normal((self.n_features, columns.stop - start))
-            R /= np.sqrt(self.n_projections)
-            yield columns, R
 
 
 def _multiply(R, X, out):
@@ -127,9 +120,7 @@ class SparseSign(Projection):
         columns = rng.integers(edges[:-1], edges[1:], (n_features, zeta), np.int32)
         return cls(n_features, n_projections, columns, _signs(rng, columns.shape))
 
-    def parts(
-        self, dtype: np.dtype
-    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+    def parts(self, dtype: np.dtype) -> Iterator[Part]:
         yield slice(0, self.n_projections), self._project
 
     def cost(self, X: DenseOrCSR) -> int:
@@ -170,9 +161,7 @@ class Hadamard(Projection):
         sample = np.sort(rng.choice(length, n_projections, replace=False))
         return cls(n_features, n_projections, _signs(rng, n_features), sample)
 
-    def parts(
-        self, dtype: np.dtype
-    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+    def parts(self, dtype: np.dtype) -> Iterator[Part]:
         yield slice(0, self.n_projections), self._project
 
     def cost(self, X: DenseOrCSR) -> int:
@@ -199,21 +188,17 @@ class Matrix(Projection):
 
     scaled: np.ndarray = field(repr=False)
 
-    def parts(
-        self, dtype: np.dtype
-    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
-        yield (
-            slice(0, self.n_projections),
-            partial(_multiply, self.scaled.astype(dtype, copy=False)),
-        )
+    def parts(self, dtype: np.dtype) -> Iterator[Part]:
+        project = partial(_multiply, self.scaled.astype(dtype, copy=False))
+        yield slice(0, self.n_projections), project
 
     def cost(self, X: DenseOrCSR) -> int:
         return _entries(X) * self.n_projections * (SPARSE_COST if is_sparse(X) else 1)
 
 
-def folded(projection: Projection) -> Projection:
-    """Return a projection with the same R R' and no more columns than rows: the factor L of R = L
-    Q', where Q'Q = I."""
+def reduced_projection(projection: Projection) -> Projection:
+    """Return a projection with the same R R' and at most as many columns as rows: the factor L of R
+    = L Q', where Q'Q = I."""
     if projection.n_projections <= projection.n_features:
         return projection
     R = projection.project(np.eye(projection.n_features))

@@ -35,8 +35,8 @@ from .growth import (
     Forest,
     Order,
     Trees,
+    rounding_unit,
     steps_of,
-    unit_of,
 )
 
 if TYPE_CHECKING:
@@ -48,26 +48,29 @@ if TYPE_CHECKING:
     from ..rows import Block, Rows
     from .growth import Nodes, Pass
 
-# So many rows are added up at a time, which stay in the cache; a multiple of 64.
+# The number of rows that are added up at a time: they stay in the cache. It is a multiple of 64.
 ROWS_OF_SUM = 4096
-# The most leaves of a tree and the fewest rows of a node at FEW_ROWS, with the root and the fourth
-# root of the rows beyond these; and the most leaves at all.
+# Up to FEW_ROWS rows a tree has at most LEAVES leaves, and a node at least ROWS_OF_NODE rows. With
+# more rows the leaves grow with their square root, up to MOST_LEAVES, and the rows of a node with
+# their fourth root.
 LEAVES, ROWS_OF_NODE, FEW_ROWS, MOST_LEAVES = 60, 5, 3_000, 500
-# A tree sees so many columns, and at least this share of them, drawn at random.
+# A tree sees TREE_COLUMNS columns, or LEAST_SHARE of all if that is more, drawn at random.
 TREE_COLUMNS, LEAST_SHARE = 40, 0.3
-# Most columns that rules may see, those of the largest variance.
+# Rules see at most this many columns, those of the largest variance.
 MOST_COLUMNS = 1024
-# The edges of bins are computed from a sample of at most so many rows.
+# The edges of bins are computed from a sample of at most this many rows.
 SAMPLE = 100_000
-# Draws in a batch where the user gives no number.
+# The default number of draws in a batch.
 BATCH = 400
-# Cosines of an angle that are so near are those of one time: angles of days since 1970 are rounded.
+# Cosines of an angle that differ by no more than this are of the same time: the difference is
+# rounding of the days since 1970.
 SAME_ANGLE = 1e-9
-# Boxes of which all rows, or none, are members say nothing: the least deviation of a box, as a
-# share of all weight.
+# The least standard deviation of a box over the rows: a box that holds all rows, or none, is
+# constant.
 LEAST_DEVIATION = 1e-9
-# Gradients of boxes that differ by this share of the largest may differ by rounding alone.
-SAME_WORTH = 2.0**-30
+# Gradients of boxes that differ by less than this share of the largest count as equal: they may
+# differ by rounding alone.
+SAME_GRADIENT = 2.0**-30
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class Rules:
         """Return how trees are grown on so many rows that see so many inputs."""
         more = max(1.0, n_rows / FEW_ROWS)
         leaves = self.max_leaves or min(MOST_LEAVES, round(LEAVES * more**0.5))
-        # No more than there can be: trees keep places for all that they may get.
+        # At most as many leaves as rows: a tree reserves memory for all.
         return Trees(
             n_trees=self.n_trees,
             most_leaves=min(leaves, max(2, n_rows)),
@@ -238,7 +241,8 @@ class RuleInputs:
 
 
 def same_angles(encoder: ColumnEncoder | None, inputs: np.ndarray) -> np.ndarray | None:
-    """Return how far values of each of some inputs may be apart that are one time; None: nowhere.
+    """Return, for each of some inputs, how far values of the same time may differ; None without an
+    encoder.
 
     encoder : the encoder that makes the inputs of the columns of X; None: these are the columns
     """
@@ -246,7 +250,7 @@ def same_angles(encoder: ColumnEncoder | None, inputs: np.ndarray) -> np.ndarray
 
 
 class BinnedRows:
-    """Rows in memory of which the bins are known: rules are grown on them on one thread.
+    """Rows in memory whose bins are known, in place of `Rows`; rules grow on them on one thread.
 
     bins : uint8 (n_inputs, n_rows)
     """
@@ -261,7 +265,7 @@ class BinnedRows:
         self.vectors = HostVectors(self.n_rows)
 
     def sum(self, answer: Callable[..., np.ndarray], *vectors: np.ndarray) -> np.ndarray:
-        """Return what is asked of the rows, which are one block."""
+        """Return answer(block, *vectors) of the only block, which is this object."""
         return answer(self, *vectors)
 
 
@@ -283,10 +287,8 @@ class RuleDictionary(FollowingDictionary):
     kind: ClassVar[Literal["grown"]] = "grown"
 
     def binned(self, rows: Rows | BinnedRows) -> np.ndarray | None:
-        """Return the bins of rows in memory, which all targets share, uint8 (n_inputs, n_rows).
-
-        None: the rows are elsewhere.
-        """
+        """Return the bins of rows, which all targets share, uint8 (n_inputs, n_rows); None where
+        the rows are not in memory."""
         if isinstance(rows, BinnedRows):
             return rows.bins
         if rows.in_memory and rows not in self._binned:
@@ -295,7 +297,7 @@ class RuleDictionary(FollowingDictionary):
 
     @cached_property
     def _binned(self):
-        """The bins of the rows, as long as these are there."""
+        """The bins of rows, {rows: bins}, for as long as the rows exist."""
         return WeakKeyDictionary()
 
     @cached_property
@@ -303,8 +305,9 @@ class RuleDictionary(FollowingDictionary):
         """The `row_keys` of the rows."""
         return row_keys(len(self.weight))
 
-    def of_rows(self, key: np.ndarray) -> np.ndarray:
-        """Return a number for each sum of `keys` that boxes have in common that are one feature."""
+    def canonical_keys(self, key: np.ndarray) -> np.ndarray:
+        """Return sums of `keys` over boxes as numbers that are equal for boxes that are one
+        feature: with an intercept, also for a box and the rows outside of it."""
         return np.minimum(key, self.keys.sum() - key) if self.has_intercept else key
 
     @cached_property
@@ -339,10 +342,8 @@ class RuleDictionary(FollowingDictionary):
 
 
 def rules_at_a_penalty(is_one_of_many: bool) -> int:
-    """Return how many rules of each target to grow at a penalty where the user gives no number.
-
-    Where it is one of many, the rules that were found at larger penalties are there already.
-    """
+    """Return the default number of rules of each target to grow at a penalty: a batch on a path,
+    where the rules of larger penalties are there already, else ten batches."""
     return BATCH if is_one_of_many else 10 * BATCH
 
 
@@ -405,12 +406,12 @@ class RuleGrower(Follower):
         deviation = np.sqrt(np.maximum(share * (1 - share), 0))
         height = np.where(sense < 0, -1.0, 1.0) / np.sqrt(np.maximum(deviation, LEAST_DEVIATION))
         g = g * height
-        key = dictionary.of_rows(key)
-        worth = np.where(sense == 0, np.abs(g), -g)  # of a rule that may only rise, g < 0
-        worth[~_first_of_rows(key, boxes)] = 0.0
-        worth[np.isin(key, self._keys_of(terms, rows))] = 0.0
-        best = np.argsort(-_without_rounding(worth), kind="stable")[:n]
-        best = np.sort(best[(deviation[best] > LEAST_DEVIATION) & (worth[best] > 0)])
+        key = dictionary.canonical_keys(key)
+        size = np.where(sense == 0, np.abs(g), -g)  # a coefficient that must be >= 0 needs g < 0
+        size[~_first_of_rows(key, boxes)] = 0.0
+        size[np.isin(key, self._keys_of(terms, rows))] = 0.0
+        best = np.argsort(-_without_rounding(size), kind="stable")[:n]
+        best = np.sort(best[(deviation[best] > LEAST_DEVIATION) & (size[best] > 0)])
         places = [best[sense[best] == 0], best[sense[best] != 0]]
         blocks = [
             self._block(boxes[some], height[some], nonnegative=k == 1)
@@ -423,8 +424,8 @@ class RuleGrower(Follower):
         return first, features, g[chosen]
 
     def _keys_of(self, terms, rows):
-        """Return the keys of the boxes among the terms; those that were not grown here, as of the
-        model from which a fit starts, are asked of the rows."""
+        """Return the keys of the boxes among the terms. Those that were not grown here, as of the
+        model from which a fit starts, are computed from the rows."""
         if terms is None:
             return []
         index, features = terms
@@ -432,7 +433,7 @@ class RuleGrower(Follower):
         if given:
             keys = rows.vectors.put(self._dictionary.keys)
             asked = rows.correlate(_of_height_one(features.take(given)), keys)
-            asked = self._dictionary.of_rows(asked)
+            asked = self._dictionary.canonical_keys(asked)
             self._keys |= zip(index[given].tolist(), asked.tolist(), strict=True)
         return [self._keys[k] for k in index.tolist()]
 
@@ -442,7 +443,7 @@ class RuleGrower(Follower):
         seen = dictionary.seen
         forest = Forest(seen.bins.n_bins, dictionary.trees, self._rng, seen.limits)
         totals = rows.vectors.sum(_total_sizes, v, h)
-        units = np.array([unit_of(rows.n_rows * float(each)) for each in totals])
+        units = np.array([rounding_unit(rows.n_rows * float(each)) for each in totals])
         kept = dictionary.binned(rows)
         if kept is not None:
             steps = _steps(*(rows.vectors.fetch(each) for each in (v, h)), units, rows.n_rows)
@@ -470,20 +471,22 @@ class RuleGrower(Follower):
 
 
 def row_keys(n_rows: int) -> np.ndarray:
-    """Return a random whole number for each row, the same in all fits, whose sums are exact: boxes
-    that hold the same rows have the same sum wherever the rows are, and others have another."""
+    """Return a random whole number for each row, the same in all fits, whose sums are exact.
+
+    Boxes with the same rows have the same sum wherever the rows are; others have different sums.
+    """
     bits = int(np.log2(EXACT)) - n_rows.bit_length()
     return np.random.default_rng(n_rows).integers(0, 2**bits, n_rows).astype(np.float64)
 
 
-def _without_rounding(worth: np.ndarray) -> np.ndarray:
-    """Return numbers in units in which those that differ by rounding are equal, as a box and the
-    rows outside of it: the order of the rows, and how they are cut, decides nothing."""
-    return np.rint(worth / max(worth.max(initial=0.0) * SAME_WORTH, SMALLEST))
+def _without_rounding(size: np.ndarray) -> np.ndarray:
+    """Return numbers as multiples of a unit in which numbers that differ by rounding are equal, so
+    that neither the order of the rows nor their blocks decide between boxes."""
+    return np.rint(size / max(size.max(initial=0.0) * SAME_GRADIENT, SMALLEST))
 
 
 def _of_height_one(features: FeatureSet) -> FeatureSet:
-    """Return features whose boxes have the height 1; others are as they are."""
+    """Return the features with boxes of height 1 in place of boxes of other heights."""
     blocks = [
         replace(each, scale=1.0, height=np.ones(len(each))) if isinstance(each, BoxBlock) else each
         for each in features.blocks

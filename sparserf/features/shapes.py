@@ -1,13 +1,13 @@
-"""Features that keep the constraints of their inputs: which do (`keeps`), and how draws are made
-to.
+"""Features that keep the constraints of their inputs: which features do (`keeps`), and draws that
+are changed so that they do (`constrained`).
 
 A model must rise in x_i where the sign s_i is 1, and fall where it is -1. It does if every feature
 that sees x_i, times a coefficient of at least 0, does: neurons scale activation(w'x + b), and
 linear functions, with s_i scale w_i >= 0 and an activation that never falls. What other weights
 they have does not matter. Likewise a model is convex in x_i if every feature that sees it is: a
 convex activation of positive scale, or a linear function; and concave with one of negative scale.
-Features that see no input that is bound may be anything. Each kind of features says which of its
-features do so, and makes others of those that do not (`FeatureBlock.keeps`, `.constrained`).
+Features that see no input that is bound may be anything. `FeatureBlock.keeps` and
+`FeatureBlock.constrained` say this for each kind of features.
 """
 
 from __future__ import annotations
@@ -36,18 +36,15 @@ def check_shapes(argument: str, features: FeatureSet, constraints: InputConstrai
         k = int(breaks[0])
         raise ValueError(
             f"{argument} must have features that keep monotone, convex and interactions, with "
-            "coefficients of at "
-            f"least 0 where they see a column that is bound, got feature {k}, "
-            f"{features.take([k]).names()[0]!r}, "
-            "that may not"
+            "coefficients of at least 0 where they see a column that is bound, got feature "
+            f"{k}, {features.take([k]).names()[0]!r}, that may not"
         )
 
 
 def keeps(features: FeatureSet, constraints: InputConstraints) -> np.ndarray:
     """Return a mask of the features that keep the constraints, with any coefficient that they may
     have."""
-    masks = [block.keeps(constraints) for block in features.blocks]
-    return features.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
+    return features.mask(lambda block: block.keeps(constraints))
 
 
 def inputs_that_keep(weights: np.ndarray, constraints: InputConstraints) -> FeatureSet:
@@ -67,7 +64,7 @@ def inputs_that_keep(weights: np.ndarray, constraints: InputConstraints) -> Feat
 def in_places(
     blocks: Sequence[FeatureBlock], places: Sequence[np.ndarray], n_inputs: int
 ) -> FeatureSet:
-    """Return the FeatureSet whose features have these places, given for those of each block."""
+    """Return the FeatureSet of some blocks; places : of each block, the places of its features."""
     order = np.empty(sum(map(len, blocks)), np.intp)
     order[np.concatenate(places)] = np.arange(len(order))
     return FeatureSet(blocks, n_inputs, order)
@@ -75,6 +72,7 @@ def in_places(
 
 def rows_through(rows: Rows, weight: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
     """Return a sample of the rows through which neurons are drawn, float64."""
+    # 100 rows, or fewer where these would hold more than 2**22 numbers, but at least 16.
     fewest_rows, most_rows, most_numbers = 16, 100, 2**22
     n = max(fewest_rows, min(most_rows, most_numbers // rows.n_features_in))
     X = rows.array(sample_rows(np.ones(rows.n_rows) if weight is None else weight, n, rng)[0])
@@ -93,7 +91,7 @@ def constrained(
     through : rows of all inputs, (n, n_inputs), through which neurons are drawn
     """
     blocks, places = [], []
-    for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
+    for block, place in features.blocks_and_places():
         for part, own in block.constrained(constraints, through, rng):
             blocks.append(part)
             places.append(place[own])

@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     from ..rows import Rows
     from .bandwidth import Gamma
 
-# Most features that are listed.
-MOST_FEATURES = 2**24
-# Most factors in these features.
-MOST_FACTORS = 2**27
-# Where both the inputs and the degree are more than this, there are more than MOST_FEATURES:
-# they are not counted.
+# The most features of a map, and the most factors in all of them.
+MOST_FEATURES, MOST_FACTORS = 2**24, 2**27
+# Where the number of inputs and the degree are both above this, there are more than MOST_FEATURES
+# features, and their number is not computed.
 BITS = 24
-# The golden ratio less 1, whose multiples modulo 1 are spread evenly.
+# The golden ratio less 1: its multiples modulo 1 are spread evenly.
 GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -118,8 +116,7 @@ class Taylor:
         if size > MOST_FEATURES or size * degree > MOST_FACTORS:
             raise ValueError(
                 f"degree={self.degree} of {n_features} inputs makes more than {MOST_FEATURES} "
-                "features, "
-                f"or {MOST_FACTORS} factors"
+                f"features, or {MOST_FACTORS} factors"
             )
         inputs = _multisets(n_features + 1, degree, self.include_squares)
         weights = _coefficients(inputs)

@@ -1,9 +1,9 @@
-"""Thresholds: numbers between two neighbouring numbers of the rows, short and far from both.
+"""Thresholds: numbers of few digits between two neighbouring values of the rows, far from both.
 
-A rule asks whether x <= t. A threshold at a number of the rows would give the row of that number to
-the other side where the number is rounded otherwise: as float32, by another engine, or as 3 * .1
-for .3. So t is in the middle half of the gap between its neighbours and, where float32 tells these
-apart, between what they are there.
+A rule asks whether x <= t. With t equal to a value of the rows, the answer for such a row would
+depend on rounding: as float32, by another engine, or as 3 * .1 for .3. So t is in the middle half
+of the gap between its neighbours and, where these differ in float32, between their float32 values,
+too.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from ..rows import Block, Rows
 
-# Between numbers that float32 tells apart, a threshold of so many digits is found; others have more
-# digits, which is how `is_for_single` knows them.
+# Thresholds between values that differ in float32 have at most this many digits; others have more,
+# by which `is_for_single` tells them.
 DIGITS = 9
-# So many digits write any float64 whole.
+# The number of digits with which any float64 is written exactly.
 ALL_DIGITS = 17
-# Cells that are sorted at a time.
+# The number of cells that are sorted at a time.
 SORTED_CELLS = 2**20
 
 
@@ -64,8 +64,9 @@ def moved_between(t: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarra
     """Return thresholds between the neighbours low <= t < high: t itself where it may stay, also
     where it has no neighbours on both sides.
 
-    They have no marks: float32 tells the sample apart from which they come, and of all rows it
-    may put the few on another side that are one number with a threshold.
+    A new threshold need not have more than DIGITS digits where its neighbours are equal in float32:
+    the values of the sample from which the thresholds come differ there, and at most the few rows
+    whose value is the threshold in float32 change sides.
     """
     t = t.copy()
     has_gap = np.isfinite(low) & np.isfinite(high)
@@ -76,8 +77,8 @@ def moved_between(t: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarra
 
 
 def _ends(low, high):
-    """Return the least and the largest threshold for each pair of neighbours; whether float32 tells
-    them apart, or does not hold both; and whether they are neighbours there as well."""
+    """Return, for each pair of neighbours, (the least threshold, the largest, whether they differ
+    in float32 or are beyond it, whether they are also neighbours among all numbers of float32)."""
     quarter = high / 4 - low / 4
     first = low + quarter
     last = np.minimum(high - quarter, np.nextafter(high, -np.inf))
@@ -127,8 +128,8 @@ def neighbours(
 
 
 def between_rows(features: FeatureSet, raw: Rows) -> FeatureSet:
-    """Return features that jump between numbers of the rows, and have the same values for these:
-    one pass where features jump.
+    """Return features that have the same values on the rows, with thresholds moved between values
+    of the rows. One pass, if there are thresholds.
 
     raw : the rows before the column encoder of the features encodes them
     """

@@ -30,7 +30,7 @@ from ..solvers.krylov import norms
 if TYPE_CHECKING:
     from .._base.types import RowVector
     from .inputs import Inputs
-    from .problem import Iterate, LinearProblem
+    from .problem import LinearIterate, LinearProblem
 
 # Unit roundoff of float64, and the factor of the root of k in the error of a sum of k numbers.
 UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0
@@ -99,7 +99,7 @@ class Certificate:
 def certify(
     inputs: Inputs,
     problem: LinearProblem,
-    iterate: Iterate,
+    iterate: LinearIterate,
     tol: float,
     evaluation: Evaluation | None = None,
 ) -> Certificate:

@@ -74,10 +74,10 @@ def descend(
     n_larger = 0 if steps.is_quick_at_once(fit) else n_larger_penalties(fit)
     for k in range(n_larger, max(0, n_larger - MOST_PENALTIES), -1):
         if not fit.ended_by_callback:
-            fit.begin(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY, is_on_the_way=True)
+            fit.set_penalty(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY, is_on_the_way=True)
             iterate(fit, min(max_iter, STEPS_ON_THE_WAY))
     if n_larger:
-        fit.begin(alpha, tol)
+        fit.set_penalty(alpha, tol)
     iterate(fit, max_iter)
 
 

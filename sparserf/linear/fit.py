@@ -14,7 +14,7 @@ import numpy as np
 from .._base.arrays import namespace, outputs_like
 from ..solvers.krylov import norms
 from .certificate import certify
-from .problem import Iterate
+from .problem import LinearIterate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ class LinearFit:
     problem : LinearProblem
         Its alpha is that of a penalty of 1 on X.
     progress : Progress
-    start : Iterate or None, default None
+    start : LinearIterate or None, default None
         Where to start; None for zero coefficients.
     unit : float, default 1.0
         The factor of a penalty on X in the problem, as y is in units of its own.
@@ -76,7 +76,7 @@ class LinearFit:
     ----------
     alpha, tol : float
         The penalty, in units of X, and the relative error at which to stop; 1 and infinity until
-        `begin`.
+        `set_penalty`.
     certificate : Certificate of the iterate, or None where the fit has moved since it was made
     n_projections : int
         Columns of the sketch that the last step used.
@@ -90,23 +90,25 @@ class LinearFit:
     alpha: float
     tol: float
     certificate: Certificate
-    iterate: Iterate
+    iterate: LinearIterate
 
     def __init__(
         self,
         inputs: Inputs,
         problem: LinearProblem,
         progress: Progress,
-        start: Iterate | None = None,
+        start: LinearIterate | None = None,
         unit: float = 1.0,
     ):
         self.inputs, self.progress = inputs, progress
         self.alpha, self.tol, self.certificate = 1.0, np.inf, None
         self.problem, self._unit, self._is_on_the_way = problem, unit, False
         self.n_projections = self.n_conjugate = 0
-        self.move_to(start or Iterate.zero(problem.vectors, problem.n_outputs, inputs.n_features))
+        self.move_to(
+            start or LinearIterate.zero(problem.vectors, problem.n_outputs, inputs.n_features)
+        )
 
-    def begin(self, alpha: float, tol: float, is_on_the_way: bool = False) -> None:
+    def set_penalty(self, alpha: float, tol: float, is_on_the_way: bool = False) -> None:
         """Turn to another penalty and tolerance; one pass over the rows if they have not been
         looked at from here.
 
@@ -125,7 +127,7 @@ class LinearFit:
         """Return a penalty on X in the units of the inputs and of the problem."""
         return self._unit * alpha / self.inputs.unit**2
 
-    def move_to(self, iterate: Iterate) -> None:
+    def move_to(self, iterate: LinearIterate) -> None:
         """Move to an iterate at the best intercepts for its w. They are written into the iterate
         that is given."""
         iterate.b = self.problem.best_intercepts(iterate.f, iterate.b)

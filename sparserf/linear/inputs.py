@@ -9,6 +9,7 @@ penalty alpha |w|^2 of X is alpha / unit^2 |w|^2.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .._base.types import DenseOrCSR, RowVector
     from ..features import Projection
     from ..rows import Rows
+    from .problem import LinearProblem
 
 EPS = np.finfo(np.float64).eps
 
@@ -230,6 +232,11 @@ class HostInputs:
     def bring(self, vector: RowVector) -> RowVector:
         """Copy a row vector from where X lives to this process."""
         return self._here.put(self._home.fetch(vector))
+
+    def bring_problem(self, problem: LinearProblem) -> LinearProblem:
+        """Copy the row vectors of a problem to this process."""
+        y, weight = self.bring(problem.y), self.bring(problem.weight)
+        return replace(problem, vectors=self._here, y=y, weight=weight)
 
     def send_back(self, vector: RowVector) -> RowVector:
         """Copy a row vector of this process to where X lives."""

@@ -20,7 +20,7 @@ from ..solvers.multinomial import CLASS_VERSUS_REST, Extrapolation, MultinomialP
 from .certificate import relative_bound
 from .descent import descend, line_search, move_until_near
 from .fit import LinearFit
-from .problem import Iterate, LinearProblem
+from .problem import LinearIterate, LinearProblem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ class OneClassLinearFit(LinearFit):
             loss=CLASS_VERSUS_REST,
             y=whole.vectors.map(lambda y: y[:, None, :], y),
         )
-        start = Iterate(at.w[of_k], f, at.b[of_k], u, at.way[of_k])
+        start = LinearIterate(at.w[of_k], f, at.b[of_k], u, at.way[of_k])
         super().__init__(joint.inputs, problem, joint.progress, start)
         self.alpha, self.tol = joint.alpha, joint.tol
         self.certify()
@@ -149,7 +149,7 @@ class MultinomialLinearFit(LinearFit):
         f, u = problem.stack([it.f for it in iterates]), None
         if all(it.u is not None for it in iterates):
             u = problem.stack([it.u for it in iterates])
-        self.iterate = Iterate(w, f, b, u, way)
+        self.iterate = LinearIterate(w, f, b, u, way)
 
     def _take_out_common(self):
         """Subtract the mean over the classes from each, which makes the sum of squares least, and
@@ -160,7 +160,7 @@ class MultinomialLinearFit(LinearFit):
             return sum(x[k : k + 1, ...] for k in range(n)) / n
 
         u = None if at.u is None else vectors.map(mean, at.u)
-        common = Iterate.from_w(mean(at.w), vectors.map(mean, at.f), mean(at.b), u)
+        common = LinearIterate.from_w(mean(at.w), vectors.map(mean, at.f), mean(at.b), u)
         self.move_to(at.along(vectors, np.full(n, -1.0), common))
 
     def _extrapolate(self, extrapolation):
@@ -173,6 +173,6 @@ class MultinomialLinearFit(LinearFit):
         u = None if any(u is None for u in us) else self.problem.vectors.map(combine, *us)
         here, before = self.iterate, self.objective()
         # computed anew, without the rounding of all steps before
-        self.move_to(Iterate.from_w(w, self.inputs.apply(w), b, u))
+        self.move_to(LinearIterate.from_w(w, self.inputs.apply(w), b, u))
         if not self.objective() < before:
             self.iterate = here

@@ -7,7 +7,6 @@ the margin z = Z w + b,
 
 for several outputs at once.
 
-for several outputs at once.
 v = s L'(z) / n is the dual point of an iterate, h = s L''(z) / n the curvature of its rows. The
 gradient in w is alpha w + Z'v, the Hessian alpha I + Z' diag(h) Z, and at the optimum w = Z'u for u
 = -v / alpha.
@@ -18,8 +17,8 @@ number for each output.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -27,8 +26,6 @@ from .._base.arrays import namespace, outputs_like
 from ..solvers.problem import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .._base.types import RowVector
     from ..losses.base import Loss
     from ..rows import RowVectors
@@ -41,30 +38,12 @@ FLAT = 1e-10
 class Step:
     """The difference of two iterates; each field has a line or a number for each output.
 
-    w : ndarray of shape (n_outputs, n_features)
-    f : row vector, Z w
-    b : ndarray of shape (n_outputs,), the steps of the intercepts
-    u : row vector with w = Z'u, or None where it is not known
-    way : ndarray of shape (n_outputs, n_features), the sizes of what f was added up from; None: |w|
-    """
-
-    w: np.ndarray
-    f: RowVector
-    b: np.ndarray
-    u: RowVector
-    way: np.ndarray | None = None
-
-
-@dataclass
-class Iterate:
-    """The iterate of a fit; each field has a line or a number for each output.
-
     w : ndarray of shape (n_outputs, n_features), the coefficients
-    f : row vector, Z w; in the projected problem the offset of the rows is added to it
+    f : row vector, Z w
     b : ndarray of shape (n_outputs,), the intercepts
     u : row vector with w = Z'u, or None where it is not known
-    way : ndarray of shape (n_outputs, n_features), |w| of all iterates and steps on the way here,
-        added up: the rounding of f is in proportion to it
+    way : ndarray of shape (n_outputs, n_features), the sizes |w| of all that f was added up from:
+        its rounding is in proportion to them
     """
 
     w: np.ndarray
@@ -74,7 +53,17 @@ class Iterate:
     way: np.ndarray
 
     @classmethod
-    def zero(cls, vectors: RowVectors, n_outputs: int, n_features: int) -> Iterate:
+    def from_w(cls, w: np.ndarray, f: RowVector, b: np.ndarray, u: RowVector) -> Self:
+        """Return the step w whose f was computed from w itself."""
+        return cls(w, f, b, u, np.abs(w))
+
+
+class LinearIterate(Step):
+    """The iterate of a fit: the step to it from zero. In the projected problem the offset of the
+    rows is added to f."""
+
+    @classmethod
+    def zero(cls, vectors: RowVectors, n_outputs: int, n_features: int) -> LinearIterate:
         """Return the iterate of no coefficients and no intercepts."""
         shape = n_outputs, n_features
         return cls(
@@ -85,17 +74,14 @@ class Iterate:
             np.zeros(shape),
         )
 
-    @classmethod
-    def from_w(cls, w: np.ndarray, f: RowVector, b: np.ndarray, u: RowVector) -> Iterate:
-        """Return the iterate at w that one step from zero leads to."""
-        return cls(w, f, b, u, np.abs(w))
-
-    def along(self, vectors: RowVectors, t: np.ndarray, step: Step) -> Iterate:
+    def along(self, vectors: RowVectors, t: np.ndarray, step: Step) -> LinearIterate:
         """Return the iterate t steps on, for a number t of each output."""
-        way = self.way + np.abs(t)[:, None] * (np.abs(step.w) if step.way is None else step.way)
+        way = self.way + np.abs(t)[:, None] * step.way
         w = self.w + t[:, None] * step.w
         u = None if self.u is None or step.u is None else vectors.along(self.u, t, step.u)
-        return Iterate(w, vectors.along(self.f, t, step.f), self.b + t * step.b, u, way + np.abs(w))
+        return LinearIterate(
+            w, vectors.along(self.f, t, step.f), self.b + t * step.b, u, way + np.abs(w)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +105,6 @@ class LinearProblem(Problem):
         return cls(
             vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept, y.shape[-2]
         )
-
-    def moved_to(
-        self, move: Callable[[RowVector], RowVector], vectors: RowVectors
-    ) -> LinearProblem:
-        """Return the same problem with its row vectors copied, by move(vector), to where `vectors`
-        computes."""
-        return replace(self, vectors=vectors, y=move(self.y), weight=move(self.weight))
 
     def smoothness_at(self, h: RowVector) -> float | np.ndarray:
         """Return a bound of L'' near the margins whose curvature is h: a number, or one for each

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..features import folded
+from ..features import reduced_projection
 from .descent import newton
 from .fit import LinearFit
 from .inputs import HostInputs
-from .problem import Iterate
+from .problem import LinearIterate
 from .sketch import Sketch, SketchSteps
 from .steps import InputSteps
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from ..features import Projection
     from ..model import FitInfo
+    from .inputs import Inputs
+    from .problem import LinearProblem
+    from .steps import NewtonSteps
 
 # The relative error to which the projected problem is solved, and the most Newton steps.
 PROJECTED_TOL, PROJECTED_STEPS = 1e-10, 100
@@ -58,6 +61,22 @@ class ProgressOfIteration:
         raise NotImplementedError
 
 
+def solve_as_iteration(
+    fit: LinearFit,
+    hat: Inputs,
+    problem: LinearProblem,
+    start: LinearIterate,
+    steps: NewtonSteps,
+    tol: float,
+) -> LinearFit:
+    """Return the solution of a small problem of the inputs `hat`, in the memory of this process, as
+    an iteration of a fit."""
+    small = LinearFit(hat, problem, ProgressOfIteration(fit), start)
+    small.set_penalty(fit.problem.alpha, tol)
+    newton(small, steps, PROJECTED_STEPS)
+    return small
+
+
 class ProjectedProblem:
     """The problem of the projected rows X_hat = X R / sqrt(m), in the memory of this process,
     beside a fit in all inputs.
@@ -72,7 +91,7 @@ class ProjectedProblem:
 
     def __init__(self, fit: LinearFit, projection: Projection):
         self._fit = fit
-        self._projection = folded(projection)
+        self._projection = reduced_projection(projection)
         fit.n_projections = projection.n_projections
         self._host = HostInputs(fit.inputs.rows, fit.inputs.project(self._projection))
         hat, fit_intercept = self._host.inputs, fit.problem.fit_intercept
@@ -80,7 +99,7 @@ class ProjectedProblem:
             self._steps = InputSteps(hat)
         else:  # X_hat X_hat' is smaller, and draws nothing
             self._steps = SketchSteps(Sketch(hat, hat.n_features, None, fit_intercept, None))
-        self._problem = fit.problem.moved_to(self._host.bring, hat.rows.vectors)
+        self._problem = self._host.bring_problem(fit.problem)
 
     def solve(self) -> LinearFit:
         """Return the solution of the projected problem at the fit's w, an offset of the rows.
@@ -91,11 +110,8 @@ class ProjectedProblem:
         fit, hat, bring = self._fit, self._host.inputs, self._host.bring
         u = bring(fit.iterate.u)
         # R'w / sqrt(m), since w = Z'u
-        start = Iterate.from_w(hat.correlate(u), bring(fit.iterate.f), fit.iterate.b, u)
-        small = LinearFit(hat, self._problem, ProgressOfIteration(fit), start)
-        small.begin(fit.problem.alpha, PROJECTED_TOL)
-        newton(small, self._steps, PROJECTED_STEPS)
-        return small
+        start = LinearIterate.from_w(hat.correlate(u), bring(fit.iterate.f), fit.iterate.b, u)
+        return solve_as_iteration(fit, hat, self._problem, start, self._steps, PROJECTED_TOL)
 
     def recover(self, small: LinearFit) -> None:
         """Move the fit to w = -X'a / alpha, a the dual variables of the solution of the projected
@@ -105,5 +121,5 @@ class ProjectedProblem:
             small.problem.vectors.map(lambda v: -v / alpha, small.certificate.evaluation.v)
         )
         w = self._fit.inputs.correlate(u)
-        self._fit.move_to(Iterate.from_w(w, self._fit.inputs.apply(w), small.iterate.b, u))
+        self._fit.move_to(LinearIterate.from_w(w, self._fit.inputs.apply(w), small.iterate.b, u))
         self._fit.certify()

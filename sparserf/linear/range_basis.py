@@ -28,11 +28,9 @@ import numpy as np
 from .._base.arrays import as_like
 from ..features.projections import Matrix
 from ..solvers.krylov import LEAST, DampedInverse
-from .descent import newton
-from .fit import LinearFit
 from .inputs import HostInputs
-from .problem import Iterate, Step
-from .projected import PROJECTED_STEPS, ProgressOfIteration
+from .problem import LinearIterate, Step
+from .projected import solve_as_iteration
 from .sketch import MOST_PROJECTIONS, PROJECTIONS_A_DIMENSION, most_projections
 from .steps import (
     PRODUCTS_A_PASS,
@@ -45,6 +43,7 @@ from .steps import (
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
+    from .fit import LinearFit
     from .inputs import Inputs
 
 
@@ -325,16 +324,11 @@ class RangeSteps(PreconditionedSteps):
 
         basis, here = self._basis, fit.iterate
         hat, bring = basis.rows.inputs, basis.rows.bring
-        start = Iterate.from_w(here.w @ basis.V, bring(here.f), here.b.copy(), None)
-        small = LinearFit(
-            hat, fit.problem.moved_to(bring, hat.rows.vectors), ProgressOfIteration(fit), start
-        )
-        small.begin(fit.problem.alpha, tol_along_v * fit.tol)
-        newton(small, InputSteps(hat), PROJECTED_STEPS)
-        direction = basis.direction(small.w - start.w)
-        return Step(
-            direction.w, fit.inputs.apply(direction.w), small.iterate.b - here.b, direction.u
-        )
+        start = LinearIterate.from_w(here.w @ basis.V, bring(here.f), here.b.copy(), None)
+        problem, tol = basis.rows.bring_problem(fit.problem), tol_along_v * fit.tol
+        small = solve_as_iteration(fit, hat, problem, start, InputSteps(hat), tol)
+        to = basis.direction(small.w - start.w)
+        return Step.from_w(to.w, fit.inputs.apply(to.w), small.iterate.b - here.b, to.u)
 
     def is_quicker(self, fit: LinearFit) -> bool:
         """Return whether the basis is the quickest way at the fit's penalty; it grows for that

@@ -20,7 +20,7 @@ class RidgeSolutions:
     """
 
     def __init__(self, fit: LinearFit):
-        fit.begin(1.0, np.inf)
+        fit.set_penalty(1.0, np.inf)
         here, problem = fit.certificate.evaluation, fit.problem
         H, _ = fit.inputs.weighted_gram(problem.vectors.output(here.h, 0), problem.fit_intercept)
         self._fit, (self._values, self._directions) = fit, np.linalg.eigh(H)

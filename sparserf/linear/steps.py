@@ -105,41 +105,14 @@ def step_from_w(
     """Return the step w = Z'u, with the intercept that follows it; total: the sum of the row
     weights h."""
     f, weighed = fit.inputs.apply_and_weigh(w, h)
-    return Step(w, f, fit.problem.intercept_step(total, weighed), u)
-
-
-class Hessian:
-    """The Hessian H at the iterate of a fit: products with it, in one pass over the rows each."""
-
-    def __init__(self, fit: LinearFit):
-        self._inputs = fit.inputs
-        self._problem = fit.problem
-        self._evaluation = fit.certificate.evaluation
-
-    def times(self, p: np.ndarray) -> np.ndarray:
-        """Return H p."""
-        return self._times(p)[0]
-
-    def times_direction(self, p: Direction) -> Direction:
-        """Return H p, and let p know its margins."""
-        vectors = self._problem.vectors
-        H_w, p.f, shift = self._times(p.w)
-        of_rows = vectors.times(self._evaluation.h, vectors.minus(p.f, -shift))
-        return Direction(H_w, vectors.along(of_rows, self._problem.alpha, p.u))
-
-    def _times(self, w):
-        """Return H w, Z w, and the steps of the intercepts that follow w."""
-        here, problem = self._evaluation, self._problem
-        f, product, weighed = self._inputs.normal(here.h, w)
-        shift = problem.intercept_step(here.total, weighed)
-        return problem.alpha * w + (product + shift[:, None] * here.means), f, shift
+    return Step.from_w(w, f, fit.problem.intercept_step(total, weighed), u)
 
 
 @dataclass
 class Direction:
     """A vector of the coefficients in conjugate gradients, for each output.
 
-    u : row vector with w = Z'u
+    u : row vector with w = Z'u, or None where it is not known
     f : row vector, Z w, where w or all that it is a sum of has been multiplied with the Hessian;
         else None
     way : ndarray shaped as w, the sizes of what f was added up from, where there is an f
@@ -163,10 +136,24 @@ class DirectionSpace:
 
     def along(self, x: Direction, t: np.ndarray, d: Direction) -> Direction:
         """Return x + t d, for a number t of each output."""
-        sum_ = Direction(ArrayVectors.along(x.w, t, d.w), self._vectors.along(x.u, t, d.u))
+        u = None if x.u is None or d.u is None else self._vectors.along(x.u, t, d.u)
+        sum_ = Direction(ArrayVectors.along(x.w, t, d.w), u)
         if x.f is not None and d.f is not None:
             sum_.f, sum_.way = self._vectors.along(x.f, t, d.f), x.way + np.abs(t[:, None] * d.w)
         return sum_
+
+
+def times_hessian(fit: LinearFit, p: Direction) -> Direction:
+    """Return H p, H the Hessian at the iterate of a fit, in one pass over the rows; let p know its
+    margins."""
+    here, problem = fit.certificate.evaluation, fit.problem
+    vectors, alpha = problem.vectors, problem.alpha
+    p.f, product, weighed = fit.inputs.normal(here.h, p.w)
+    shift = problem.intercept_step(here.total, weighed)
+    w, u = alpha * p.w + (product + shift[:, None] * here.means), None
+    if p.u is not None:
+        u = vectors.along(vectors.times(here.h, vectors.minus(p.f, -shift)), alpha, p.u)
+    return Direction(w, u)
 
 
 def gradient_step(
@@ -178,14 +165,13 @@ def gradient_step(
     """Return a step by conjugate gradients in w, as `NewtonSteps` do: one pass over the rows for
     each step of theirs."""
     here, problem, vectors = fit.certificate, fit.problem, fit.problem.vectors
-    none = np.zeros_like(here.g)
-    b = Direction(
-        -here.g,
-        vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.iterate.u), -1.0),
-    )
+    none, u = np.zeros_like(here.g), fit.iterate.u
+    if u is not None:
+        u = vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, u), -1.0)
+    b = Direction(-here.g, u)
     most = shares**2 * np.vecdot(b.w, precondition(b).w)
     zero = Direction(none, vectors.zeros(len(none)), vectors.zeros(len(none)), none)
-    times, space = Hessian(fit).times_direction, DirectionSpace(vectors)
+    times, space = partial(times_hessian, fit), DirectionSpace(vectors)
     x, n_steps = solve_system(
         fit, times, precondition, b, zero, lambda x, r, rho: rho <= most, max_steps, space
     )
@@ -282,33 +268,24 @@ class InputSteps(PreconditionedSteps):
             fit.problem, here.h, partial(self._inverse_of_hessian, fit.problem)
         )
 
-        def precondition(r):
-            return np.array([part.inverse @ r_k for part, r_k in zip(parts, r, strict=True)])
+        def times_inverse(w):
+            return np.array([part.inverse @ w_k for part, w_k in zip(parts, w, strict=True)])
 
-        if (
+        is_inverse = (
             self._sample is None
             and h_then is here.h
             and all(part.nu == fit.problem.alpha for part in parts)
-        ):
-            w, n_steps = precondition(-g), 0  # it is the inverse of H
-        else:
-            most = shares**2 * np.vecdot(g, precondition(g))
-            max_steps = MOST_CG_STEPS if self._sample is None else SLOW_STEPS
-            zero = np.zeros_like(g)
-            w, n_steps = solve_system(
-                fit,
-                Hessian(fit).times,
-                precondition,
-                -g,
-                zero,
-                lambda w, r, rho: rho <= most,
-                max_steps,
-                ArrayVectors,
-            )
-            if n_steps == max_steps:  # a few rows may differ from all those of the sample
-                self._sample, self._n_sampled = None, self._inputs.n_rows
-                self._cache.forget()
-        return step_from_w(fit, w, None, here.h, here.total), n_steps
+        )
+        if is_inverse:
+            return step_from_w(fit, times_inverse(-g), None, here.h, here.total), 0
+        max_steps = MOST_CG_STEPS if self._sample is None else SLOW_STEPS
+        step, n_steps = gradient_step(
+            fit, shares, lambda r: Direction(times_inverse(r.w), None), max_steps
+        )
+        if n_steps == max_steps:  # a few rows may differ from all those of the sample
+            self._sample, self._n_sampled = None, self._inputs.n_rows
+            self._cache.forget()
+        return step, n_steps
 
     def _inverse_of_hessian(self, problem, h):
         """Return the inverse of H for row weights h of one output, of the sample where there is
@@ -330,46 +307,3 @@ class InputSteps(PreconditionedSteps):
         """Return True: second moments that have been made are quicker than plain steps at any
         penalty."""
         return True
-
-
-class AdaptiveSteps(NewtonSteps):
-    """`NewtonSteps` by a basis of the range where that is quickest; else plain until one is slow,
-    then preconditioned.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the `PreconditionedSteps` that take over, where they are quicker than plain ones;
-        called once, if ever.
-    slow : int, default SLOW_STEPS
-        The number of steps of conjugate gradients at which a plain step is slow, and ends
-        unfinished.
-    first : PreconditionedSteps or None, default None
-        Steps that are asked before any other is made, such as `RangeSteps`.
-    """
-
-    def __init__(
-        self,
-        make: Callable[[], PreconditionedSteps],
-        slow: int = SLOW_STEPS,
-        first: PreconditionedSteps | None = None,
-    ):
-        self._make, self._preconditioned, self._slow, self._first = make, None, slow, first
-
-    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`."""
-        if self.is_quick_at_once(fit):
-            return self._first(fit, shares)
-        if self._preconditioned is None:
-            step, n_steps = plain_step(fit, shares, self._slow)
-            if n_steps == self._slow:
-                self._preconditioned = self._make()
-            return step, n_steps
-        return (self._preconditioned if self._preconditioned.is_quicker(fit) else plain_step)(
-            fit, shares
-        )
-
-    def is_quick_at_once(self, fit: LinearFit) -> bool:
-        """Return whether the first steps are quicker at the fit's penalty, so that no larger one
-        needs to lead to it."""
-        return self._first is not None and self._first.is_quicker(fit)

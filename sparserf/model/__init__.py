@@ -6,4 +6,5 @@ from ..expansion.fit_info import FitInfo as FitInfo
 from ..expansion.fit_info import gap_in_words as gap_in_words
 from ..expansion.fit_info import warn_unconverged as warn_unconverged
 from .sparse_model import SparseModel as SparseModel
+from .sparse_model import check_model as check_model
 from .sparse_model import load as load

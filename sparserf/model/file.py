@@ -15,17 +15,19 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import asdict, fields
+from types import NoneType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._base import npz as _npz
 from .._base.npz import FORMAT, check_format, floats, integers, no_constant, require
-from ..columns.encoder import ARRAYS as STAGE_ARRAYS
+from ..columns.encoder import ARRAYS as ENCODER_ARRAYS
 from ..columns.encoder import ColumnEncoder
 from ..expansion import Expansion, FitInfo
 from ..expansion.base import CLASSIFIER_LINKS
 from ..expansion.ranges import Ranges
+from ..expansion.terms import table_of
 from ..features import FeatureSet, block_from_arrays
 from ..losses import LOSSES
 from ..losses.base import is_parameter
@@ -48,19 +50,20 @@ LONGEST_NAME = 100
 MOST_CUT = 100
 # The most letters of what a fit has chosen, and of an edit.
 LONGEST_CHOSEN = 1_000
-# The types of the entries of an array in JSON: {kind of its dtype: types}.
-JSON_TYPES: dict[str, tuple[type, ...]] = {
-    "f": (float, int),
-    "i": (int,),
-    "u": (int,),
-    "b": (bool,),
-    "U": (str,),
-    "S": (str,),
+# The types of the fields of a `FitInfo`; where one may be left open it is None.
+INFO_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("n_iter", "n_drawn", "n_nonzero"), (int,)),
+    **dict.fromkeys(("n_projections", "n_conjugate", "n_passes"), (int, NoneType)),
+    **dict.fromkeys(("dual_gap", "alpha"), (int, float, NoneType)),
+    **dict.fromkeys(("error_bound", "validation_loss", "fidelity"), (float, NoneType)),
+    **{"converged": (bool,), "progress": (float,), "cut": (dict,)},
+    **{"chosen": (str, NoneType), "edits": (list, tuple)},
 }
-# An array that is read from JSON has at most so many bytes for each character of the text.
-MOST_A_CHARACTER = 16
-# It may have so many bytes more.
-LEAST = 2**20
+# The types of the entries of an array in JSON: {kind of its dtype: types}.
+JSON_TYPES = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
+# An array that is read from JSON has at most MOST_A_CHARACTER bytes for each character of the text,
+# and LEAST more.
+MOST_A_CHARACTER, LEAST = 16, 2**20
 
 
 def save(model: Expansion, path: str | PathLike[str]) -> None:
@@ -118,7 +121,7 @@ def _with_ending(path):
 
 def _content(model):
     """Return the content (meta, arrays) of a model's file."""
-    model = model.to_give_away
+    model = model.stripped
     arrays = {
         "coef": model.coef,
         "intercept": np.asarray(model.intercept, np.float64),
@@ -169,11 +172,8 @@ def _checked_model(meta, arrays):
         block_from_arrays(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])
     ]
     features = FeatureSet(blocks, n_inputs, _checked_order(arrays, sum(map(len, blocks))), encoder)
-    classes, coef, intercept = (
-        arrays.get("classes"),
-        floats(arrays, "coef"),
-        floats(arrays, "intercept"),
-    )
+    classes = arrays.get("classes")
+    coef, intercept = floats(arrays, "coef"), floats(arrays, "intercept")
     is_ordered = link == Ordinal.link
     outputs = intercept.shape
     if classes is not None:
@@ -191,18 +191,8 @@ def _checked_model(meta, arrays):
     require(
         bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support"
     )
-    known = {
-        "coef",
-        "intercept",
-        "support",
-        "classes",
-        "objective",
-        "order",
-        "range_column",
-        "range_ends",
-        *OF_VALUES,
-        *STAGE_ARRAYS,
-    }
+    known = {"coef", "intercept", "support", "classes", "objective", "order"}
+    known |= {"range_column", "range_ends", *OF_VALUES, *ENCODER_ARRAYS}
     of_blocks = {f"{name}_{i}" for i, block in enumerate(blocks) for name in block.stored}
     require(set(arrays) <= known | of_blocks, "members")
     return Expansion(
@@ -266,19 +256,11 @@ def _checked_ranges(arrays, features):
     if not any(name in arrays for name in ("range_column", "range_ends", *OF_VALUES)):
         return Ranges.of_nothing()
     column, ends = integers(arrays, "range_column"), floats(arrays, "range_ends")
-    require(
-        len(column) > 0
-        and ends.shape == (len(column), 2)
-        and bool((ends[:, 0] <= ends[:, 1]).all()),
-        "range_ends",
-    )
-    require(
-        column[0] >= 0
-        and column[-1] < features.n_features_in
-        and bool((np.diff(column) > 0).all()),
-        "range_column",
-    )
-    table = None if features.encoder is None else features.encoder.table
+    require(len(column) > 0 and ends.shape == (len(column), 2), "range_ends")
+    require(bool((ends[:, 0] <= ends[:, 1]).all()), "range_ends")
+    require(column[0] >= 0 and column[-1] < features.n_features_in, "range_column")
+    require(bool((np.diff(column) > 0).all()), "range_column")
+    table = table_of(features)
     require(table is None or all(table.levels[j] is None for j in column.tolist()), "range_column")
     ranges = Ranges(column, ends)
     return Ranges(column, ends, _checked_values(arrays, ranges))
@@ -333,44 +315,15 @@ def _checked_info(meta, objective):
     """Check and return the `FitInfo`."""
     meta = {"chosen": None, "edits": (), **meta}  # which older files lack
     require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
-    cut = meta["cut"]
-    require(
-        type(cut) is dict
-        and len(cut) <= MOST_CUT
-        and all(len(name) <= LONGEST_NAME for name in cut),
-        "info",
-    )
+    require(all(type(meta[name]) in types for name, types in INFO_TYPES.items()), "info")
+    finite = (meta[name] for name in ("dual_gap", "alpha", "fidelity"))
+    require(all(value is None or np.isfinite(float(value)) for value in finite), "info")
+    require(objective.ndim == 1 and len(objective) > 0 and 0 <= meta["progress"] <= 1, "info")
+    cut, chosen, edits = meta["cut"], meta["chosen"], meta.pop("edits")
+    require(len(cut) <= MOST_CUT and all(len(name) <= LONGEST_NAME for name in cut), "info")
     require(all(type(n) is int and n > 0 for n in cut.values()), "info")
-    require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
-    require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
-    require(
-        all(
-            meta[n] is None or (type(meta[n]) in (int, float) and np.isfinite(float(meta[n])))
-            for n in ("dual_gap", "alpha")
-        ),
-        "info",
-    )
-    require(
-        all(
-            meta[n] is None or type(meta[n]) is int
-            for n in ("n_projections", "n_conjugate", "n_passes")
-        ),
-        "info",
-    )
-    require(
-        all(
-            meta[n] is None or type(meta[n]) is float
-            for n in ("error_bound", "validation_loss", "fidelity")
-        ),
-        "info",
-    )
-    require(meta["fidelity"] is None or np.isfinite(meta["fidelity"]), "info")
-    require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")
-    chosen = meta["chosen"]
-    require(chosen is None or (type(chosen) is str and len(chosen) <= LONGEST_CHOSEN), "info")
-    edits = meta.pop("edits")
-    require(type(edits) in (list, tuple), "info")
-    require(all(type(edit) is str and len(edit) <= LONGEST_CHOSEN for edit in edits), "info")
+    words = [*edits, *([] if chosen is None else [chosen])]
+    require(all(type(each) is str and len(each) <= LONGEST_CHOSEN for each in words), "info")
     return FitInfo(**meta, edits=tuple(edits), objective=tuple(objective.tolist()))
 
 
@@ -393,16 +346,10 @@ def _array_from_json(name, listed, most_bytes):
     dtype, shape, values = listed["dtype"], listed["shape"], listed["values"]
     require(type(dtype) is str and re.fullmatch("[<>|][fiubUS][0-9]{1,9}", dtype) is not None, name)
     dtype = np.dtype(dtype)
-    require(
-        type(shape) is list
-        and all(type(n) is int and n >= 0 for n in shape)
-        and type(values) is list,
-        name,
-    )
-    require(
-        np.prod(shape, dtype=object) == len(values) and len(values) * dtype.itemsize <= most_bytes,
-        name,
-    )
+    require(type(shape) is list and type(values) is list, name)
+    require(all(type(n) is int and n >= 0 for n in shape), name)
+    require(np.prod(shape, dtype=object) == len(values), name)
+    require(len(values) * dtype.itemsize <= most_bytes, name)
     require(all(type(value) in JSON_TYPES[dtype.kind] for value in values), name)
     values = [value.encode("latin-1") for value in values] if dtype.kind == "S" else values
     array = np.array(values, dtype).reshape(shape)

@@ -172,6 +172,12 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods, 
         return cls(**vars(file.from_json(text)))
 
 
+def check_model(model: object) -> None:
+    """Raise a TypeError if model is no `SparseModel`."""
+    if not isinstance(model, SparseModel):
+        raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
+
+
 @as_ieee
 def load(path: str | PathLike[str]) -> SparseModel:
     """Read a model that `SparseModel.save` wrote, in this version or an earlier one; ".npz" may be

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 # The quantiles that are marked on the axis of a column.
 MARKS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-# The quantiles from which numbers are drawn where there are no rows.
-SHARES = np.linspace(0, 1, 65)
+# The quantiles that are kept of a column of numbers; cells are drawn from them where there are no
+# rows.
+QUANTILES = np.linspace(0, 1, 65)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class PageColumn:
     levels : those of a category, else None; its numbers are their places
     clock : what the numbers of a column of times are, else None
     values : the numbers that it took, where these are few whole ones, else None
-    quantiles : its numbers at `SHARES`, ascending; all the same where nothing is known
+    quantiles : its numbers at `QUANTILES`, ascending; all the same where nothing is known
     shares : the share of the rows of each level, of sum 1; None of numbers
     share_missing : the share of the rows where it is missing
     may_miss : whether the model takes missing cells
@@ -84,7 +85,7 @@ class PageColumn:
 
     def at(self, shares: Sequence[float]) -> np.ndarray:
         """Return the quantiles of some shares."""
-        return np.interp(shares, SHARES, self.quantiles)
+        return np.interp(shares, QUANTILES, self.quantiles)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw n cells as numbers."""
@@ -129,10 +130,10 @@ def _of_cells(x, levels):
     missing = float(np.isnan(x).mean())
     if levels is not None:
         count = np.bincount(there[there >= 0].astype(np.intp), minlength=max(len(levels), 1)) + 1e-9
-        return np.zeros(len(SHARES)), count / count.sum(), missing
+        return np.zeros(len(QUANTILES)), count / count.sum(), missing
     if not len(there):
-        return np.zeros(len(SHARES)), None, missing
-    return np.quantile(there, SHARES), None, missing
+        return np.zeros(len(QUANTILES)), None, missing
+    return np.quantile(there, QUANTILES), None, missing
 
 
 def _of_encoder(model, j):
@@ -144,7 +145,7 @@ def _of_encoder(model, j):
     missing = sum(float(encoder.center[v]) for v in at if encoder.kind[v] == MISSING)
     missing = min(max(missing, 0.0), 1.0)
     if levels is not None:
-        return np.zeros(len(SHARES)), _shares_of_levels(encoder, at, len(levels)), missing
+        return np.zeros(len(QUANTILES)), _shares_of_levels(encoder, at, len(levels)), missing
     return _quantiles(encoder, at, model.ranges.known(j)), None, missing
 
 
@@ -159,7 +160,7 @@ def _quantiles(encoder: ColumnEncoder | None, at: np.ndarray, ends: tuple[float,
         if each.knots is not None and not each.is_held:
             knots, scores = each.knots
             of_knots = [NormalDist().cdf(score) for score in scores]
-            quantiles = np.interp(SHARES, of_knots, knots)
+            quantiles = np.interp(QUANTILES, of_knots, knots)
             if ends is not None:
                 quantiles[[0, -1]] = ends
             return np.maximum.accumulate(quantiles)
@@ -172,8 +173,8 @@ def _quantiles(encoder: ColumnEncoder | None, at: np.ndarray, ends: tuple[float,
         ends = low - 3 * (unit or [1.0])[0], low + 3 * (unit or [1.0])[0]
     center = min(max(middle[0], ends[0]), ends[1]) if middle else (ends[0] + ends[1]) / 2
     if not unit or not unit[0] > 0:
-        return np.interp(SHARES, [0, 0.5, 1], [ends[0], center, ends[1]])
-    of_normal = [NormalDist(center, unit[0]).inv_cdf(share) for share in SHARES[1:-1]]
+        return np.interp(QUANTILES, [0, 0.5, 1], [ends[0], center, ends[1]])
+    of_normal = [NormalDist(center, unit[0]).inv_cdf(share) for share in QUANTILES[1:-1]]
     return np.clip([ends[0], *of_normal, ends[1]], *ends)
 
 

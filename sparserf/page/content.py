@@ -57,7 +57,7 @@ LONGEST_SOURCE = 150_000
 class Band:
     """An interval about a prediction, [prediction - half, prediction + half] within limits.
 
-    half : half its width, times the scale
+    half : half its width where the scale is 1
     scale : a model of the logarithm of the scale, between `low` and `high`; None: the scale is 1
     words : what the interval is
     """

@@ -38,23 +38,23 @@ PARTS = 5
 FEWEST = 10
 
 
-class Rows(NamedTuple):
-    """Rows with what is so and what is predicted, number by number, for one question.
+class Question(NamedTuple):
+    """What is observed and what is predicted in each row, of one output or class.
 
     name : of what the numbers are
-    so, said : ndarray of shape (n_rows,)
-    is_share : whether `so` is 0 or 1, and `said` a probability
+    observed, predicted : ndarray of shape (n_rows,)
+    is_share : whether `observed` is 0 or 1, and `predicted` a probability
     """
 
     name: str
-    so: np.ndarray
-    said: np.ndarray
+    observed: np.ndarray
+    predicted: np.ndarray
     is_share: bool
 
     def error(self, rows: np.ndarray | slice = slice(None)) -> float:
         """Return the root mean squared error in some rows; of probabilities it is the root of the
         Brier score."""
-        return float(np.sqrt(np.square(self.so[rows] - self.said[rows]).mean()))
+        return float(np.sqrt(np.square(self.observed[rows] - self.predicted[rows]).mean()))
 
 
 def check_y(model: Expansion, y: ArrayLike, n_rows: int) -> np.ndarray:
@@ -94,7 +94,7 @@ def errors(
                 "isShare": each.is_share,
                 "tenths": _tenths(each),
                 "columns": [
-                    {"at": column.place, "groups": _told(each, of_column)}
+                    {"at": column.place, "groups": _large_groups(each, of_column)}
                     for column, of_column in groups
                 ],
             }
@@ -110,16 +110,20 @@ def _of_regression(model, f, y):
         return [["concordance", float(smaller.sum() / max(later.sum(), 1.0)), 0.5]], []
     if quantile_levels(model):
         return _of_quantiles(model, f, y), []
-    said, so = np.atleast_2d(predictions(model.link, f)), np.atleast_2d(y.T)
-    names = ["the prediction"] if len(so) == 1 else [f"output {k}" for k in range(len(so))]
-    questions = [Rows(*each, False) for each in zip(names, so, said, strict=True)]
+    predicted, observed = np.atleast_2d(predictions(model.link, f)), np.atleast_2d(y.T)
+    n = len(observed)
+    names = ["the prediction"] if n == 1 else [f"output {k}" for k in range(n)]
+    questions = [Question(*each, False) for each in zip(names, observed, predicted, strict=True)]
     measures = []
     for each in questions:
         of = "" if len(questions) == 1 else f" of {each.name}"
-        constant = float(np.std(each.so))
+        constant = float(np.std(each.observed))
         measures.append([f"root mean squared error{of}", each.error(), constant])
-        middle = np.median(each.so)
-        absolute = np.abs(each.so - each.said).mean(), np.abs(each.so - middle).mean()
+        middle = np.median(each.observed)
+        absolute = (
+            np.abs(each.observed - each.predicted).mean(),
+            np.abs(each.observed - middle).mean(),
+        )
         measures.append([f"mean absolute error{of}", *map(float, absolute)])
     return measures, questions
 
@@ -127,10 +131,12 @@ def _of_regression(model, f, y):
 def _of_quantiles(model, f, y):
     """Return the measures of a model of several quantiles."""
     measures = []
-    for level, said in zip(quantile_levels(model), predictions(model.link, f.T).T, strict=True):
+    for level, predicted in zip(
+        quantile_levels(model), predictions(model.link, f.T).T, strict=True
+    ):
         constant = np.quantile(y, level, method="inverted_cdf")
-        losses = [float(pinball_loss(level, q, y).mean()) for q in (said, constant)]
-        shares = [float((y <= q).mean()) for q in (said, constant)]
+        losses = [float(pinball_loss(level, q, y).mean()) for q in (predicted, constant)]
+        shares = [float((y <= q).mean()) for q in (predicted, constant)]
         measures.append([f"mean pinball loss of quantile {level:g}", *losses])
         measures.append([f"share of rows up to quantile {level:g}", *shares])
     return measures
@@ -153,31 +159,27 @@ def _of_labels(model, f, y):
     measures.append(["mean log loss", -float(of_label.mean()), constant])
     places = [1] if len(classes) == 2 else range(len(classes))
     return measures, [
-        Rows(f"the probability of {classes[k]}", is_class[:, k].astype(float), p[:, k], True)
+        Question(f"the probability of {classes[k]}", is_class[:, k].astype(float), p[:, k], True)
         for k in places
     ]
 
 
 def _tenths(each):
-    """Return the rows in tenths, or fewer parts, by what is said of them: [[rows, mean said, mean
-    so, error]]."""
-    order = np.argsort(each.said, kind="stable")
+    """Return the rows in tenths, or fewer parts, by their prediction: [[rows, mean prediction, mean
+    observation, error]]."""
+    order = np.argsort(each.predicted, kind="stable")
     n_parts = max(1, min(TENTHS, len(order) // FEWEST))
-    return [_told_of(each, part) for part in np.array_split(order, n_parts)]
+    return [_numbers_of(each, part) for part in np.array_split(order, n_parts)]
 
 
-def _told_of(each, rows):
-    return [
-        len(rows),
-        float(each.said[rows].mean()),
-        float(each.so[rows].mean()),
-        each.error(rows),
-    ]
+def _numbers_of(each, rows):
+    means = (float(numbers[rows].mean()) for numbers in (each.predicted, each.observed))
+    return [len(rows), *means, each.error(rows)]
 
 
-def _told(each, groups):
+def _large_groups(each, groups):
     """Return the groups of a column that have rows enough: [[label or ends, rows, ...]]."""
-    return [[label, *_told_of(each, rows)] for label, rows in groups if len(rows) >= FEWEST]
+    return [[label, *_numbers_of(each, rows)] for label, rows in groups if len(rows) >= FEWEST]
 
 
 def _groups(column, x):

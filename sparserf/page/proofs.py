@@ -26,10 +26,7 @@ DIGITS = 6
 
 
 def proved(
-    model: Expansion,
-    names: Sequence[str],
-    columns: Sequence[PageColumn],
-    time_limit: float | None,
+    model: Expansion, names: Sequence[str], columns: Sequence[PageColumn], time_limit: float | None
 ) -> list[list[str]]:
     """Return what is proved over the training box: [[what, words]] of bounds, of which each output
     has a part of half the time, and of monotone columns, as many as the time allows.

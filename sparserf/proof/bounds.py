@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # The most cells that are printed of a point.
 MOST_SHOWN = 8
-# The number of points around the best one that are tried: at a step f is one-sided.
+# The number of points around the best one that are tried: at a step f has two values.
 NEARBY = 64
 # The shares of the box that these points are away.
 NEARBY_SHARES = (1e-12, 1e-10, 1e-8, 1e-6)
@@ -138,13 +138,13 @@ class PartialSum:
         return relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * total.rounding
 
 
-def parts_of(
+def separable_parts(
     model: Expansion, box: Box, rising: int | None = None
 ) -> tuple[list[PartialSum], float]:
-    """Split the terms into parts that have no column in common; return (the parts, the sum of all
-    that is constant).
+    """Split the terms into sums that have no column in common; return (the sums, the constant of
+    f).
 
-    Bounds of the parts add up. A linear term is a sum of terms of one encoding each.
+    Bounds of the sums add up. A linear term is a sum of terms of one encoding each.
 
     rising : a column of numbers whose coordinate must rise with the numbers
     """
@@ -185,7 +185,7 @@ def bounds(
     name = function_names(model)[0] if output is None else f"f of {output!r}"
     box = read_box(model, box)
     with single_threaded_blas(), limits_time(deadline):
-        parts, constant = parts_of(one, box)
+        parts, constant = separable_parts(one, box)
         searches = [
             (Search(part.total, part.space), Search(part.negative, part.space)) for part in parts
         ]
@@ -196,10 +196,8 @@ def bounds(
         ranges = np.array([top.best + bottom.best for top, bottom in searches])
         # The parts of the smallest range first: their searches are short, and leave time; those
         # that end at their share go on.
-        order, found = (
-            [(k, side) for k in np.argsort(ranges, kind="stable").tolist() for side in (0, 1)],
-            {},
-        )
+        smallest, found = np.argsort(ranges, kind="stable").tolist(), {}
+        order = [(k, side) for k in smallest for side in (0, 1)]
         for last in (False, True):
             left = [job for job in order if not last or found[job].is_open]
             for n, (k, side) in enumerate(left):
@@ -248,16 +246,13 @@ def _evaluate(parts, searches, side):
 
 def _row(model, box, parts, points):
     """Return a row as a user writes it, from the point of each part."""
-    row = None
-    for part, z in zip(parts, points, strict=True):
-        of_part = part.space.row(z)
-        row = (
-            of_part
-            if row is None
-            else np.where(np.isin(np.arange(len(row)), part.space.columns), of_part, row)
-        )
-    space = parts[0].space if parts else Space(model, box, np.zeros(0, np.intp))
-    return space.cells(space.row(np.zeros(0)) if row is None else row)
+    if not parts:
+        space = Space(model, box, np.zeros(0, np.intp))
+        return space.cells(space.row(np.zeros(0)))
+    row = parts[0].space.row(points[0])
+    for part, z in zip(parts[1:], points[1:], strict=True):
+        row[part.space.columns] = part.space.row(z)[part.space.columns]
+    return parts[0].space.cells(row)
 
 
 def _limited(interval, model):

@@ -15,7 +15,7 @@ from ..expansion.box import read_box
 from ..expansion.outputs import of_output
 from ..expansion.terms import column_levels, column_names
 from ..explain.evaluate import decision_values
-from .bounds import PartialSum, describe_row, parts_of
+from .bounds import PartialSum, describe_row, separable_parts
 from .search import MOST_KEPT, SMALLEST, derivatives, size_of_batch
 from .steps import falls_at_steps
 
@@ -120,7 +120,9 @@ def is_monotone(
         raise ValueError(f"column must be a column of numbers, got {name!r}, which is a category")
     one, box = of_output(model, output, every_term=True), read_box(model, box)
     with single_threaded_blas(), limits_time(deadline):
-        part = next((part for part in parts_of(one, box, j)[0] if j in part.space.columns), None)
+        part = next(
+            (part for part in separable_parts(one, box, j)[0] if j in part.space.columns), None
+        )
         a = None if part is None else _axis_of(part.space, j, j in box.levels)
         if a is None or len(part.space.along(a, 2)) < 2:
             return Monotonicity("proved", name, 1 if sign is None else sign)

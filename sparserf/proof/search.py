@@ -83,9 +83,9 @@ class Search:
         self._number = ~space.is_table
         self._membership = space.membership
         self.best, self.z, self.n_boxes = -np.inf, space.low, 0
-        # The boxes that are left, and the largest bound of what was cut off.
+        # The boxes that are left, and the largest bound of those that need no more halving.
         self._boxes: Bounded | None = None
-        self._done = -np.inf
+        self._fathomed = -np.inf
 
     def values(self, Z: np.ndarray) -> np.ndarray:
         """Return the sum at points of the box."""
@@ -131,12 +131,8 @@ class Search:
     def _gradients(self, Z):
         """Return the derivatives of the sum by z at points; those of categories are 0."""
         shape = self._space.geometry(Z, Z)
-        return (
-            self._by_axis(
-                self._total.gradients(self._space.inputs(Z)) * (shape.flat + shape.steep) / 2
-            )
-            * self._number
-        )
+        by_input = self._total.gradients(self._space.inputs(Z)) * (shape.flat + shape.steep) / 2
+        return self._by_axis(by_input) * self._number
 
     def _keep(self, Z, f):
         """Remember the best point."""
@@ -152,27 +148,26 @@ class Search:
         call goes on."""
         space, total = self._space, self._total
         size = size_of_batch(total)
-        done, boxes = self._done, self._boxes
+        fathomed, boxes = self._fathomed, self._boxes
         boxes = (
             self._bound(space.low[None].copy(), space.high[None].copy()) if boxes is None else boxes
         )
         while True:
             is_open = boxes.upper > self.best + tol
             if not is_open.all():
-                done = max(done, boxes.upper[~is_open].max())
+                fathomed = max(fathomed, boxes.upper[~is_open].max())
                 boxes = boxes.take(is_open)
             if not len(boxes.upper) or time_left() == 0 or len(boxes.upper) > MOST_KEPT:
                 break
-            place = (
-                np.argsort(-boxes.upper, kind="stable")
-                if len(boxes.upper) <= size
-                else np.argpartition(-boxes.upper, size)
-            )
+            if len(boxes.upper) <= size:
+                place = np.argsort(-boxes.upper, kind="stable")
+            else:
+                place = np.argpartition(-boxes.upper, size)
             first, boxes = boxes.take(place[:size]), boxes.take(place[size:])
             can_halve = first.blame.max(axis=1) >= 0
             if not can_halve.all():
                 ends = first.take(~can_halve)  # which are smaller than when they were bounded
-                done = max(done, self._bound(ends.low, ends.high, ends.upper).upper.max())
+                fathomed = max(fathomed, self._bound(ends.low, ends.high, ends.upper).upper.max())
                 first = first.take(can_halve)
             if len(first.upper):
                 halves = self._bound(
@@ -180,8 +175,8 @@ class Search:
                     np.tile(first.upper, 2),
                 )
                 boxes = boxes.join(halves)
-        self._done, self._boxes = done, boxes
-        upper = max(done, boxes.upper.max(initial=-np.inf), self.best)
+        self._fathomed, self._boxes = fathomed, boxes
+        upper = max(fathomed, boxes.upper.max(initial=-np.inf), self.best)
         return Maximum(upper, self.n_boxes, len(boxes.upper) > 0)
 
     def _bound(self, low, high, before=np.inf):

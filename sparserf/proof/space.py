@@ -123,25 +123,15 @@ class Space:
         self.low, self.high = np.array(low, float), np.array(high, float)
         self.membership = (self.axis[:, None] == np.arange(len(low))).astype(np.float64)
         self.is_table = np.isin(np.arange(len(low)), list(self.tables))
-        self._direct = np.array(
-            [
-                v
-                for v in range(len(seen))
-                if self.axis[v] not in self.tables and self.axis[v] not in self._curves
-            ],
-            np.intp,
-        )
+        # the inputs that are their coordinate itself
+        self._direct = np.flatnonzero(~np.isin(self.axis, [*self.tables, *self._curves]))
         self._bound_inputs()
-
-    def _column_of(self, j):
-        """Return the place of a column among those that are used."""
-        return int(np.searchsorted(self._used, j))
 
     def _encode(self, j, x):
         """Return all inputs at numbers x of column j, (n, n_inputs); those of other columns are
         meaningless."""
         X = np.zeros((len(x), len(self._used)))
-        X[:, self._column_of(j)] = x
+        X[:, np.searchsorted(self._used, j)] = x
         return self.encoder.transform(X)
 
     def _add_axis(self, j, inputs, ends, low, high):
@@ -251,16 +241,12 @@ class Space:
             mid, chord, np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n), rad
         )
         direct, axes = self._direct, self.axis[self._direct]
-        answers.mid[:, direct], answers.chord[:, direct] = (
-            (low[:, axes] + high[:, axes]) / 2,
-            (high[:, axes] - low[:, axes]) / 2,
-        )
+        answers.mid[:, direct] = (low[:, axes] + high[:, axes]) / 2
+        answers.chord[:, direct] = (high[:, axes] - low[:, axes]) / 2
         answers.rad[:, direct] = answers.chord[:, direct] + self.rounding[direct]
         for a in self.tables:
-            inputs, (least, most) = (
-                self._inputs_of[a],
-                self._range_of_table(a, low[:, a], high[:, a]),
-            )
+            inputs = self._inputs_of[a]
+            least, most = self._range_of_table(a, low[:, a], high[:, a])
             # one value is its own middle, without rounding
             loose = np.where(least < most, 4 * EPS * (np.abs(least) + np.abs(most)), 0.0)
             answers.mid[:, inputs] = (least + most) / 2
@@ -327,12 +313,8 @@ class Space:
     def cells(self, row: np.ndarray) -> dict[str | int, Any]:
         """Return a row of numbers as a user writes it: {name of a column, or its index: number,
         time, level, or None}."""
-        names, levels, clocks = (
-            column_names(self._model),
-            column_levels(self._model),
-            column_clocks(self._model),
-        )
-        flags = column_flags(self._model)
+        names, levels = column_names(self._model), column_levels(self._model)
+        clocks, flags = column_clocks(self._model), column_flags(self._model)
         keys = names if self._model.feature_names_in_ else range(len(names))
         cells = {}
         for j, key in enumerate(keys):
@@ -366,10 +348,8 @@ class Curve:
         x = np.unique(np.concatenate([np.linspace(places[0], places[-1], 9), places]))
         u = self._encode(x)
         for _ in range(HALVINGS):
-            change = (np.abs(np.diff(u, axis=0)) / np.maximum(np.ptp(u, axis=0), 1e-300)).max(
-                axis=1
-            )
-            wide = np.flatnonzero(change > FINE)
+            share = np.abs(np.diff(u, axis=0)) / np.maximum(np.ptp(u, axis=0), 1e-300)
+            wide = np.flatnonzero(share.max(axis=1) > FINE)
             if len(x) > MOST_CELLS:  # derivatives are bounded on cells of any size
                 break
             x = np.unique(np.append(x, (x[wide] + x[wide + 1]) / 2))

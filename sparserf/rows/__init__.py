@@ -15,7 +15,8 @@ import numpy as np
 from .._base.arrays import is_foreign, namespace_of, to_host
 from .._base.checks import check_finite, check_training_X, check_X, is_sparse
 from .._base.threads import Workers, check_workers
-from ..columns.table import Table, is_table
+from ..columns.frames import is_table
+from ..columns.table import Table
 from .block import Block
 from .chunks import BlockError, ChunkedRows, Chunks
 from .core_block import CoreBlock

@@ -163,10 +163,14 @@ class Rows(ABC):
         """Return the rows of the encodings that a column encoder makes of the columns: features are
         functions of the encodings.
 
-        Few dense rows in memory are encoded at once, others block by block at each pass. None, or a
-        encoder that changes nothing: the rows themselves.
+        Few dense rows in memory are encoded at once, others block by block at each pass. Without an
+        encoder, or with one that changes nothing, these are the rows themselves.
         """
-        if encoder is None or encoder.is_identity or (self.is_finite and encoder.fills_alone):
+        if (
+            encoder is None
+            or encoder.is_identity
+            or (self.is_finite and encoder.changes_only_missing_cells)
+        ):
             return self
         few = DURING_A_FIT if is_asked_often else FEW
         if self.in_memory and not self.is_sparse and self.n_rows * len(encoder) <= few:

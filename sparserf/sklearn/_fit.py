@@ -165,10 +165,8 @@ def _check_loss(estimator):
     other way round."""
     loss = estimator.loss if isinstance(estimator.loss, Loss) else LOSSES.get(str(estimator.loss))
     if loss is not None and loss.is_classifier is estimator._y_is_numeric:
-        name, wanted = (
-            type(estimator).__name__,
-            "real targets" if estimator._y_is_numeric else "labels",
-        )
+        name = type(estimator).__name__
+        wanted = "real targets" if estimator._y_is_numeric else "labels"
         other = {"Regressor": "Classifier", "Classifier": "Regressor"}
         hint = "".join(
             f": see {name.replace(one, kind)}" for one, kind in other.items() if name.endswith(one)
@@ -198,15 +196,10 @@ def make_constructor(
     function: Callable[..., SparseModel], cls: type, defaults: dict[str, Any]
 ) -> Callable[..., None]:
     """Return an __init__ with the arguments of the function, by keyword alone."""
-    defaults = (
-        {"n_jobs": None, **defaults}
-        if cls._y_is_numeric
-        else {"n_jobs": None, "loss": "logistic", **defaults}
-    )
-    left_out = (
-        *ARGUMENTS_OF_FIT,
-        *(ARGUMENTS_OF_CLASSIFIERS if cls._y_is_numeric else ARGUMENTS_OF_REGRESSORS),
-    )
+    of_others = ARGUMENTS_OF_CLASSIFIERS if cls._y_is_numeric else ARGUMENTS_OF_REGRESSORS
+    left_out = *ARGUMENTS_OF_FIT, *of_others
+    of_kind = {} if cls._y_is_numeric else {"loss": "logistic"}
+    defaults = {"n_jobs": None, **of_kind, **defaults}
     parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
     for name, parameter in signature(function).parameters.items():
         if name not in left_out:
@@ -272,11 +265,9 @@ def make_docstring(function: Callable[..., Any], cls: type) -> str:
     is_classifier = hasattr(cls, "decision_function")
     entries, names = parameter_entries(function), set(signature(cls.__init__).parameters)
     others = re.findall('"[a-z_]*hinge"', entries["loss"])
-    loss = (
-        LOSS_OF_CLASSIFIERS.format(others=", ".join(others))
-        if is_classifier
-        else LOSS_OF_REGRESSORS
-    )
+    loss = LOSS_OF_REGRESSORS
+    if is_classifier:
+        loss = LOSS_OF_CLASSIFIERS.format(others=", ".join(others))
     own = {**SKLEARN_PARAMETERS, "loss": loss}
     parameters = []
     for head, entry in entries.items():

@@ -20,7 +20,7 @@ import numpy as np
 from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .active import ActiveFeatures
 from .cholesky import GrowingCholesky, solve_positive
-from .ridge import advance, best_constant, eliminate_intercept
+from .ridge import best_constant, move_along_step, solve_with_intercept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -217,7 +217,7 @@ class CoefficientsOnRows:
         g, g_b = self._slopes
         g, m = g + self._problem.alpha * self.iterate.w, self.A.weighted_gram(self._h)[1]
         solve = solve or self._factor.solve
-        return eliminate_intercept(self._problem, solve, g, g_b, m, self._total)
+        return solve_with_intercept(self._problem, solve, g, g_b, m, self._total)
 
     def _advance(self, d, e, is_last, is_slow):
         """Go the step, or the part of it that lowers the objective; return whether any does."""
@@ -226,7 +226,7 @@ class CoefficientsOnRows:
             model_at = partial(self.A.local_model, problem, everything=self._asked)
         else:
             model_at = partial(self.A.local_model, problem, curved=is_slow)
-        end, model = advance(problem, problem.alpha, self.iterate, d, e, model_at, is_last)
+        end, model = move_along_step(problem, problem.alpha, self.iterate, d, e, model_at, is_last)
         if end is None:
             return False
         self.iterate, self._dictionary_slopes, self._slopes = end, None, None
@@ -236,7 +236,7 @@ class CoefficientsOnRows:
             self._slopes = model.g, model.g_b
         return True
 
-    def settle(self, certified: bool) -> None:
+    def complete_refit(self, certified: bool) -> None:
         """Do nothing: every round ends with the best coefficients."""
 
 
@@ -445,7 +445,7 @@ class CoefficientsOnTable:
             objective = self._refined_on_rows()
         self.iterate = replace(self.iterate, objective=min(self.iterate.objective, objective))
 
-    def settle(self, certified: bool) -> None:
+    def complete_refit(self, certified: bool) -> None:
         """Refine the coefficients before anyone sees them, unless they are not certified anyway."""
         self._is_refined |= not certified
         if not self._is_refined:
@@ -467,7 +467,7 @@ class CoefficientsOnTable:
         problem, here = self._problem, self.iterate
         model = self.A.local_model(problem, here.w, self._constant.f, here.b)
         g = model.g + problem.alpha * here.w
-        d, e, _ = eliminate_intercept(
+        d, e, _ = solve_with_intercept(
             problem, self._factor.solve, g, model.g_b, self._m, self._total
         )
         self.iterate = replace(here, w=here.w + d, b=here.b + e, f=model.f)

@@ -120,5 +120,5 @@ class MultinomialCoefficients(JointFit[OneClassCoefficients]):
         for fit, at in zip(self.fits, iterates, strict=True):
             fit.iterate = replace(at, w=at.w - w, f=vectors.along(at.f, -1.0, f))
 
-    def settle(self, certified: bool) -> None:
+    def complete_refit(self, certified: bool) -> None:
         """Do nothing: every round ends with the best coefficients."""

@@ -274,7 +274,7 @@ class WorkingSet(ActiveFeatures):
     def move(
         self, problem: L1Problem, w: np.ndarray, b: float, f: RowVector, loss: float | None = None
     ) -> None:
-        """Go to other coefficients. The slopes g are not known there until `learn` or `settle`.
+        """Go to other coefficients. The slopes g are not known there until `learn` or `set_slopes`.
 
         loss: the mean loss there, if it is known
         """
@@ -313,7 +313,7 @@ class WorkingSet(ActiveFeatures):
             self._loss = problem.mean_loss(self.z)
         return self._loss + problem.penalty(self.w)
 
-    def settle(
+    def set_slopes(
         self, g: np.ndarray, questions: Sequence[Question], answers: Sequence[np.ndarray]
     ) -> None:
         """Take g for the slopes at v, and hand over the answers to the questions that were asked at
@@ -325,7 +325,7 @@ class WorkingSet(ActiveFeatures):
     def learn(self, questions: Sequence[Question]) -> None:
         """Compute the slopes g at v, and the answers to questions in the same pass."""
         g, answers = self.ask(self.v, [ask for ask, _ in questions])
-        self.settle(g, questions, answers)
+        self.set_slopes(g, questions, answers)
 
     @property
     def largest_gradient(self) -> float:
@@ -355,7 +355,7 @@ class WorkingSet(ActiveFeatures):
         self.w, self.g = self.w[kept], self.g[kept]
 
 
-def solve(
+def prox_newton(
     problem: L1Problem,
     A: WorkingSet,
     tol: float,
@@ -487,7 +487,7 @@ def _step(problem, A, d, d_b, start, predicted_change, questions):
         f_1, loss, g, answers = A.evaluate_step(problem, d, A.f, b, [ask for ask, _ in questions])
         if is_lower(loss + problem.penalty(A.w + d), 1.0):
             A.move(problem, A.w + d, b, f_1, loss)
-            A.settle(g, questions, answers)
+            A.set_slopes(g, questions, answers)
             return True, None
     vectors = problem.vectors
     d_f = A.apply(d) if f_1 is None else vectors.along(f_1, -1.0, A.f)

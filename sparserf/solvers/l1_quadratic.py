@@ -73,7 +73,7 @@ def minimize(
             ):
                 break
             budget.add_factor(np.count_nonzero(x))
-            newton_step(H, x, v, alpha, nonnegative)
+            newton_step_on_support(H, x, v, alpha, nonnegative)
             v = g + H @ (x - w)  # computed anew: updates add up rounding
         return x, largest_violation(x, v, alpha, nonnegative)
 
@@ -86,7 +86,7 @@ def minimize(
     return x
 
 
-def newton_step(
+def newton_step_on_support(
     H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None
 ) -> None:
     """Move x, in place, towards the minimum on its support, where the penalty is linear as long as

@@ -230,7 +230,7 @@ def _solve_primal(problem, phi, p, w, b, f, change):
         if not predicted_decrease > enough:
             break
         is_last = predicted_decrease**3 <= enough * before**2
-        end, model = advance(
+        end, model = move_along_step(
             problem, p, here, d, e, partial(phi.local_model, problem, curved=not is_last), is_last
         )
         if end is None:
@@ -245,16 +245,16 @@ def newton_step(
     problem: RidgeProblem, p: float | np.ndarray, w: np.ndarray, model: LocalModel
 ) -> tuple[np.ndarray, float | np.ndarray, float]:
     """Return (d, e, predicted_decrease): the Newton step from w of a local model with its Hessian,
-    as `eliminate_intercept`."""
+    as `solve_with_intercept`."""
     H, m, total = model.hessian
     H = H + np.outer(m, problem.intercept_response(total, m)) if problem.fit_intercept else H.copy()
     H.flat[:: len(m) + 1] += p
-    return eliminate_intercept(
+    return solve_with_intercept(
         problem, partial(solve_positive, H), model.g + p * w, model.g_b, m, total
     )
 
 
-def eliminate_intercept(
+def solve_with_intercept(
     problem: RidgeProblem,
     solve_terms: Callable[[np.ndarray], np.ndarray | None],
     g: np.ndarray,
@@ -281,7 +281,7 @@ def eliminate_intercept(
     return d, e, -0.5 * float(np.sum(g * d) + np.sum(g_b * e))
 
 
-def advance(
+def move_along_step(
     problem: RidgeProblem,
     p: float | np.ndarray,
     start: Iterate,

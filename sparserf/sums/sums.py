@@ -18,7 +18,7 @@ from .._base.floats import as_ieee, methods_as_ieee
 from ..algorithms.registry import REGISTRY
 from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Linear, are_same, check_any_sign, default_batch_size
-from ..model import SparseModel
+from ..model import SparseModel, check_model
 from .moments import Moments, read_moments
 
 if TYPE_CHECKING:
@@ -371,8 +371,7 @@ class Sums:
         -----
         Time and memory O(k^2 + k d) for k terms of d inputs.
         """
-        if not isinstance(model, SparseModel):
-            raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
+        check_model(model)
         D, support = len(self.features), model.support
         outputs = np.arange(D, len(self.mean))
         if model.loss != "squared" or np.size(model.intercept) != len(outputs):

@@ -148,23 +148,12 @@ def calibrated(
         return _with_scale(model, f[data.used], label.astype(np.float64), weight)
     if len(model.classes) == 2:
         a, b = fit_sigmoid(f[data.used], label == 1, weight)
-        return replace(
-            model,
-            coef=a * model.coef,
-            intercept=float(a * model.intercept + b),
-            loss="logistic",
-            link="identity",
-        )
-    a, b = np.array(
-        [fit_sigmoid(f[data.used, k], label == k, weight) for k in range(len(model.classes))]
-    ).T
-    return replace(
-        model,
-        coef=a[:, None] * model.coef,
-        intercept=a * model.intercept + b,
-        loss="logistic",
-        link="identity",
-    )
+        coef, intercept = a * model.coef, float(a * model.intercept + b)
+    else:
+        pairs = enumerate(f[data.used].T)
+        a, b = np.array([fit_sigmoid(f_k, label == k, weight) for k, f_k in pairs]).T
+        coef, intercept = a[:, None] * model.coef, a * model.intercept + b
+    return replace(model, coef=coef, intercept=intercept, loss="logistic", link="identity")
 
 
 def _with_scale(model, f, label, weight):

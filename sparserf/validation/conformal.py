@@ -24,7 +24,7 @@ from ..columns.targets import check_target, label_indices, places_of
 from ..losses import PROBABILISTIC
 from ..losses.links import HazardLink
 from ..model import SparseModel
-from .experts import Expert, HeldOut, has_ends, weight_within
+from .experts import Expert, HeldOut, class_scores, ends_and_scale, has_ends, weight_within
 from .folds import Dataset, draw_seeds
 from .levels import Levels, Within
 from .scale import FEWEST_FOR_SCALE, learn_scale
@@ -129,15 +129,9 @@ class Intervals:
             if not is_of_classes:
                 beyond = f"{said} beyond its quantiles"
                 said = beyond if has_ends(expert.model) else f"&plusmn; {said}"
-            rows.append(
-                [
-                    name,
-                    html.bar(max(0.0, most / largest), max(0.0, least / largest)),
-                    said,
-                    str(len(expert.model.features)),
-                    str(len(expert.scores)),
-                ]
-            )
+            bar = html.bar(max(0.0, most / largest), max(0.0, least / largest))
+            counts = str(len(expert.model.features)), str(len(expert.scores))
+            rows.append([name, bar, said, *counts])
         what = "largest score in a set" if is_of_classes else "half the width"
         guaranteed = (
             f"{self.guarantee:.4g} guaranteed if no model was fitted to the rows that it "
@@ -192,7 +186,9 @@ class Intervals:
                 f"predict needs intervals of numbers, got sets of {len(self.classes)} classes: "
                 "predict_set returns them"
             )
-        predictions = [expert.ends_and_scale(X, workers, offset) for expert in self.experts]
+        predictions = [
+            ends_and_scale(each.model, each.scale, X, workers, offset) for each in self.experts
+        ]
         shape = predictions[0][1].shape
         ends = np.empty((2, *shape))
         for experts, rows in self._experts_of_rows(X, shape[0]):
@@ -239,7 +235,9 @@ class Intervals:
                 "predict_set needs intervals of a classifier, got those of numbers: predict "
                 "returns their ends"
             )
-        scores = [expert.class_scores(self.classes, X, workers, offset) for expert in self.experts]
+        scores = [
+            class_scores(each.model, self.classes, X, workers, offset) for each in self.experts
+        ]
         inside = np.empty(scores[0].shape, bool)
         for experts, rows in self._experts_of_rows(X, len(inside)):
             weight = weight_within(self.coverage, [expert.weights for expert in experts])
@@ -572,14 +570,8 @@ def intervals(
     limits = (-np.inf, np.inf)
     if classes is None:
         limits = limits_of_targets(experts, data.y[data.used])
-    return Intervals(
-        experts,
-        coverage,
-        min(of_levels.values(), default=of_all),
-        limits,
-        classes,
-        of_experts,
-    )
+    least = min(of_levels.values(), default=of_all)
+    return Intervals(experts, coverage, least, limits, classes, of_experts)
 
 
 def _splits(data, rows, method, calibration, cv, rng):

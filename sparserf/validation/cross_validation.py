@@ -27,7 +27,7 @@ from ..columns.targets import places_of
 from ..columns.times import read_times
 from ..losses import PROBABILISTIC, loss_from_parameters
 from ..model import SparseModel
-from .folds import Dataset, draw_seeds
+from .folds import Dataset, HeldRows, draw_seeds
 from .survival import brier_of_rows, discordance_of_rows
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def cross_validate(
     data, rng = Dataset.from_arguments(X, y, sample_weight, offset, groups), check_rng(rng)
     check_choice("rule", rule, ("min", "1se"))
     if not callable(measure):
-        check_choice("measure", measure, ("auto", *MEASURES, *OF_TIMES))
+        check_choice("measure", measure, ("auto", *MEASURES))
     splits = data.splits(cv, rng, groups)
     if rule == "1se" and len(splits) == 1:
         raise ValueError(
@@ -466,11 +466,9 @@ class Run:
     @property
     def settings(self) -> list[dict[str, Any]]:
         """The parameters of each model."""
-        return (
-            [{**self.fixed, self.path.parameter: value} for value in self.values]
-            if self.path
-            else [self.fixed]
-        )
+        if self.path is None:
+            return [self.fixed]
+        return [{**self.fixed, self.path.parameter: value} for value in self.values]
 
     def up_to(self, k: int) -> Run:
         """Return the run that ends with setting k."""
@@ -486,13 +484,8 @@ class Run:
         """
         path = self.path
         if path is None:
-            return [
-                model_from(
-                    "function",
-                    data.fit(self.function, rows, seed, **self.fixed, **limit),
-                    SparseModel,
-                )
-            ]
+            model = data.fit(self.function, rows, seed, **self.fixed, **limit)
+            return [model_from("function", model, SparseModel)]
         bound = _bound_arguments(self.function)
         others = {name: value for name, value in bound.items() if name != path.parameter}
         function = partial(path.function, *getattr(self.function, "args", ()), **others)
@@ -510,6 +503,11 @@ def _bound_arguments(function):
     return function.keywords if isinstance(function, partial) else {}
 
 
+def _unbound(function):
+    """Return the function that a `functools.partial` calls, else the function."""
+    return function.func if isinstance(function, partial) else function
+
+
 def runs_of_grid(
     function: Callable[..., Any], grid: Mapping[str, Values], follows_paths: bool = True
 ) -> list[Run]:
@@ -517,17 +515,13 @@ def runs_of_grid(
 
     follows_paths : whether paths are followed, or each value has a run of its own
     """
-    path = (
-        None
-        if not follows_paths
-        else PATHS.get(function.func if isinstance(function, partial) else function)
-    )
+    path = PATHS.get(_unbound(function)) if follows_paths else None
+    values: tuple[Any, ...] = ()
     if path is not None and not _can_follow(path, function, grid):
         path = None
+    if path is not None:
+        values = tuple(sorted(set(grid[path.parameter]), reverse=path.from_largest))
     varied = [name for name in grid if path is None or name != path.parameter]
-    values = (
-        () if path is None else tuple(sorted(set(grid[path.parameter]), reverse=path.from_largest))
-    )
     return [
         Run(function, dict(zip(varied, combination, strict=True)), values, path)
         for combination in product(*(grid[n] for n in varied))
@@ -546,7 +540,7 @@ def _can_follow(path, function, grid):
     takes = inspect.signature(path.function).parameters
     if path.parameter not in grid or not names <= set(takes):
         return False
-    single = inspect.signature(function.func if isinstance(function, partial) else function)
+    single = inspect.signature(_unbound(function))
     if any(
         name in takes and takes[name].default != one.default
         for name, one in single.parameters.items()
@@ -591,9 +585,10 @@ class RowLoss:
 
         fitted, held : the masks of the rows to which the model was fitted, and of these
         """
-        (X, y, weight), offset = data.take(held), data.offset_of(held)
+        rows = data.held_rows(fitted, held)
         if callable(self._measure):
-            return losses_from("measure", self._measure(model, X, y, **offset), len(y))
+            losses = self._measure(model, rows.X, rows.y, **rows.offset)
+            return losses_from("measure", losses, len(rows.y))
         name = default_measure(model) if self._measure == "auto" else self._measure
         self.name = self.name or name
         if name != self.name:
@@ -601,9 +596,7 @@ class RowLoss:
                 f"measure must be given where losses differ, got 'auto' for {self.name!r} and "
                 f"{name!r}"
             )
-        if name in OF_TIMES:
-            return OF_TIMES[name](model, X, y, data.y[fitted], weight, **offset)
-        return MEASURES[name](model, X, y, **offset)
+        return MEASURES[name](model, rows)
 
 
 def default_measure(model: SparseModel) -> Measure:
@@ -613,41 +606,37 @@ def default_measure(model: SparseModel) -> Measure:
     return "squared_error" if model.loss == "squared" else "loss"
 
 
-def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
+def log_loss(model: SparseModel, rows: HeldRows) -> np.ndarray:
     """Return minus the log probability of each row's label, finite for one the model never saw."""
-    p = np.asarray(model.predict_proba(X, **offset), np.float64)
-    k = places_of(model.classes, y)
-    of_label = np.where(k >= 0, p[np.arange(len(y)), k], 0.0)
+    p, k = rows.ask(model.predict_proba), places_of(model.classes, rows.y)
+    of_label = np.where(k >= 0, p[np.arange(len(k)), k], 0.0)
     return -np.log(np.maximum(of_label, LEAST_PROBABILITY))
 
 
-def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
+def own_loss(model: SparseModel, rows: HeldRows) -> np.ndarray:
     """Return the loss with which the model was fitted, of each row, added up over the outputs that
     it has for one y."""
     if model.thresholds:
-        return log_loss(model, X, y, **offset)
+        return log_loss(model, rows)
     loss = loss_from_parameters(model.loss, model.loss_parameters)
-    f = np.asarray(model.decision_function(X, **offset), np.float64)
-    if loss.has_times:
-        y = loss.codes(*read_times(y))
+    f = rows.ask(model.decision_function)
+    y = loss.codes(*read_times(rows.y)) if loss.has_times else rows.y
     if loss.n_outputs == 1:
         return loss.value(f, y)
     return loss.value(np.sort(f, axis=1).T, np.tile(y, (loss.n_outputs, 1))).sum(axis=0)
 
 
-MEASURES: dict[str, Callable[..., np.ndarray]] = {
-    "squared_error": lambda model, X, y, **offset: (
-        (y - np.asarray(model.predict(X, **offset), np.float64)) ** 2
-    ),
-    "absolute_error": lambda model, X, y, **offset: np.abs(
-        y - np.asarray(model.predict(X, **offset), np.float64)
-    ),
-    "error": lambda model, X, y, **offset: (model.predict(X, **offset) != y).astype(np.float64),
+def wrong_labels(model: SparseModel, rows: HeldRows) -> np.ndarray:
+    """Return 1 for each row whose label is predicted wrong, else 0."""
+    return (model.predict(rows.X, **rows.offset) != rows.y).astype(np.float64)
+
+
+MEASURES: dict[str, Callable[[SparseModel, HeldRows], np.ndarray]] = {
+    "squared_error": lambda model, rows: (rows.y - rows.ask(model.predict)) ** 2,
+    "absolute_error": lambda model, rows: np.abs(rows.y - rows.ask(model.predict)),
+    "error": wrong_labels,
     "log_loss": log_loss,
     "loss": own_loss,
-}
-# Those that need y of the rows fitted, and the weights of those held out.
-OF_TIMES: dict[str, Callable[..., np.ndarray]] = {
     "concordance": discordance_of_rows,
     "brier": brier_of_rows,
 }

@@ -86,23 +86,6 @@ class Expert:
         """Return the weight of the rows whose scores are at most each of these."""
         return self.cumulative_weights[np.searchsorted(self.scores, scores, side="right")]
 
-    def class_scores(
-        self,
-        classes: np.ndarray,
-        X: MatrixLike,
-        workers: int,
-        offset: ArrayLike | None = None,
-    ) -> np.ndarray:
-        """Return the score of each class in each row, (n_rows, n_classes); infinite for classes
-        that the model does not know."""
-        return _class_scores(self.model, classes, X, workers, _argument(offset))
-
-    def ends_and_scale(
-        self, X: MatrixLike, workers: int, offset: ArrayLike | None = None
-    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-        """Return the lowest and the highest prediction of each row, which may be one, and s(x)."""
-        return _ends_and_scale(self.model, self.scale, X, workers, _argument(offset))
-
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
@@ -129,20 +112,16 @@ class HeldOut:
     ) -> Self:
         """Score rows, by their indices, whose targets are numbers."""
         X, y, weight = data.take(rows)
-        (low, high), spread = _ends_and_scale(model, scale, X, 1, data.offset_of(rows))
+        (low, high), spread = ends_and_scale(model, scale, X, **data.offset_of(rows))
         return cls._of(model, scale, data, rows, weight, np.maximum(low - y, y - high) / spread)
 
     @classmethod
     def of_classes(
-        cls,
-        model: SparseModel,
-        classes: np.ndarray,
-        data: Dataset,
-        rows: np.ndarray,
+        cls, model: SparseModel, classes: np.ndarray, data: Dataset, rows: np.ndarray
     ) -> Self:
         """Score rows, by their indices, whose targets are among these classes."""
         X, y, weight = data.take(rows)
-        scores = _class_scores(model, classes, X, 1, data.offset_of(rows))
+        scores = class_scores(model, classes, X, **data.offset_of(rows))
         own = scores[np.arange(len(y)), places_of(classes, y)]
         return cls._of(model, None, data, rows, weight, own, classes)
 
@@ -170,15 +149,17 @@ class HeldOut:
         )
 
 
-def _argument(offset):
-    """Return the argument `offset` of `predict`, or no argument."""
-    return {} if offset is None else {"offset": offset}
-
-
-def _ends_and_scale(model, scale, X, workers, offset):
-    """Return the lowest and the highest prediction, and s(x), of each row of X; s is 1 where there
-    is no scale."""
-    predicted = np.asarray(model.predict(X, workers, **offset), np.float64)
+def ends_and_scale(
+    model: SparseModel,
+    scale: Scale | None,
+    X: MatrixLike,
+    workers: int = 1,
+    offset: ArrayLike | None = None,
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Return the lowest and the highest prediction of each row of X, the same but for several
+    quantiles, and s(x), 1 where there is no scale."""
+    argument = {} if offset is None else {"offset": offset}  # models of users may have none
+    predicted = np.asarray(model.predict(X, workers, **argument), np.float64)
     if has_ends(model):
         return (predicted[:, 0], predicted[:, -1]), np.ones(len(predicted))
     spread = np.ones(predicted.shape) if scale is None else scale.predict(X, workers)
@@ -190,13 +171,17 @@ def has_ends(model: BaseModel) -> bool:
     return model.classes is None and model.link == AscendingLink.name
 
 
-def _class_scores(model, classes, X, workers, offset):
+def class_scores(
+    model: SparseModel,
+    classes: np.ndarray,
+    X: MatrixLike,
+    workers: int = 1,
+    offset: ArrayLike | None = None,
+) -> np.ndarray:
     """Return the score of each class in each row, (n_rows, n_classes); infinite for classes that
-    the model does not know.
-
-    offset : the argument of this name, or nothing
-    """
-    p = np.asarray(model.predict_proba(X, workers, **offset), np.float64)
+    the model does not know."""
+    argument = {} if offset is None else {"offset": offset}
+    p = np.asarray(model.predict_proba(X, workers, **argument), np.float64)
     scores = np.full((len(p), len(classes)), np.inf)
     scores[:, places_of(classes, model.classes)] = mass_above(p)
     return without_gaps(scores) if model.thresholds else scores
@@ -254,4 +239,4 @@ def are_enough(coverage: float, weights: np.ndarray) -> bool:
 def _asked_for(coverage, w):
     """Return the weight to hold, of all, and of the new row, for rows or groups of weights w."""
     total, one = w.sum(), (w @ w) / w.sum()
-    return coverage * (total + one) - 1e-9 * one, total, one
+    return coverage * (total + one) - 1e-9 * one, total, one  # n rows allow n / (n + 1), rounded

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from inspect import signature
 from numbers import Number
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -41,7 +41,6 @@ class Dataset:
         Sample weights.
     used : ndarray of shape (n_samples,), of bools
         Which rows have a weight other than zero. The others are in no fit and in no fold.
-    groups : ndarray of shape (n_samples,) or None
     offset : ndarray of shape (n_samples,), or (n_samples, n_outputs), or None
         What is added to f in each row.
     groups : ndarray of shape (n_samples,) or None
@@ -111,6 +110,10 @@ class Dataset:
     def offset_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Return the argument `offset` for rows, given by indices or a mask, or no argument."""
         return {} if self.offset is None else {"offset": self.offset[rows]}
+
+    def held_rows(self, fitted: np.ndarray, held: np.ndarray) -> HeldRows:
+        """Return the rows of a mask, which a model has not seen that was fitted to others."""
+        return HeldRows(*self.take(held), self.y[fitted], self.offset_of(held))
 
     def fit(
         self, function: Callable[..., Any], rows: np.ndarray, rng: int, **arguments: Any
@@ -182,11 +185,9 @@ class Dataset:
         """Return the weight of each group of these rows; if there are no groups, of each row, with
         its copies."""
         weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
-        return (
-            weight
-            if self.together is None
-            else np.bincount(np.unique(self.together[rows], return_inverse=True)[1], weight)
-        )
+        if self.together is None:
+            return weight
+        return np.bincount(np.unique(self.together[rows], return_inverse=True)[1], weight)
 
     def draw(
         self, rows: np.ndarray, n: int, rng: np.random.Generator
@@ -200,6 +201,25 @@ class Dataset:
         self._warn_of_copies()
         drawn = draw_groups(self.together[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
         return rng.permutation(rows[drawn]), rng.permutation(rows[~drawn])
+
+
+class HeldRows(NamedTuple):
+    """Rows that a model has not seen.
+
+    X, y, weight : the rows, their targets, and their weights; None where all are equal
+    fitted_y : the targets of the rows that the model was fitted to
+    offset : the argument `offset` of the rows, or no argument
+    """
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    fitted_y: np.ndarray
+    offset: dict[str, np.ndarray]
+
+    def ask(self, method: Callable[..., ArrayLike]) -> np.ndarray:
+        """Return what a method of a model returns for the rows, in double precision."""
+        return np.asarray(method(self.X, **self.offset), np.float64)
 
 
 def in_memory(X: Any) -> Any:
@@ -257,11 +277,8 @@ def _strata(y, n_folds):
         return np.zeros(len(y), np.intp)
     y = y["event"] if y.dtype.names else y
     values, stratum = np.unique(y, return_inverse=True)
-    return (
-        stratum
-        if len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb"
-        else np.zeros(len(y), np.intp)
-    )
+    has_few = len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb"
+    return stratum if has_few else np.zeros(len(y), np.intp)
 
 
 def draw_seeds(rng: np.random.Generator, n: int) -> list[int]:

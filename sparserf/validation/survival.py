@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._base.calls import checks_call
 from .._base.checks import as_real, check_finite, check_sample_weight, real_rows
-from ..columns.times import Times, read_times
+from ..columns.times import SurvivalTimes, read_times
 from ..losses import loss_from_parameters
 from ..losses.measures import brier_scores, censoring, mean_over_times, pairs_of_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .._base.types import MatrixLike
     from ..model import SparseModel
+    from .folds import HeldRows
 
 # The Brier score of held-out rows is taken at so many quantiles, in this range, of the times of the
 # events of the rows that were fitted: near both ends few rows tell.
@@ -143,7 +143,7 @@ def _check_times(times):
     return times
 
 
-def _discordance(times: Times, f: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _discordance(times: SurvivalTimes, f: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return losses of rows of which the weighted mean is 1 - concordance."""
     later, smaller = pairs_of_rows(times.time, times.event, f, weight)
     total = float(weight @ later)
@@ -169,35 +169,18 @@ def _integrated(rows, survival, times, train):
 # losses of held-out rows
 
 
-def discordance_of_rows(
-    model: SparseModel,
-    X: MatrixLike,
-    y: np.ndarray,
-    fitted: np.ndarray,
-    weight: np.ndarray | None,
-    **offset: Any,
-) -> np.ndarray:
-    """Return the losses of rows of which the weighted mean is 1 - concordance.
-
-    fitted : y of the rows that the model was fitted to
-    """
-    f = np.asarray(model.decision_function(X, **offset), np.float64)
-    return _discordance(read_times(y), f, check_sample_weight(weight, len(f)))
+def discordance_of_rows(model: SparseModel, held: HeldRows) -> np.ndarray:
+    """Return the losses of rows of which the weighted mean is 1 - concordance."""
+    f = held.ask(model.decision_function)
+    return _discordance(read_times(held.y), f, check_sample_weight(held.weight, len(f)))
 
 
-def brier_of_rows(
-    model: SparseModel,
-    X: MatrixLike,
-    y: np.ndarray,
-    fitted: np.ndarray,
-    weight: np.ndarray | None,
-    **offset: Any,
-) -> np.ndarray:
+def brier_of_rows(model: SparseModel, held: HeldRows) -> np.ndarray:
     """Return the integrated Brier score of each row, over the middle of the times of events."""
-    rows, train = read_times(y), read_times(fitted)
+    rows, train = read_times(held.y), read_times(held.fitted_y)
     loss = loss_from_parameters(model.loss, model.loss_parameters)
     if not loss.has_times:
         raise ValueError(f"measure must not be 'brier' for a model of loss={model.loss!r}")
-    f = np.asarray(model.decision_function(X, **offset), np.float64)
+    f = held.ask(model.decision_function)
     times = np.unique(np.quantile(train.time[train.event], np.linspace(*MIDDLE, N_TIMES)))
     return _integrated(rows, loss.survival(f, times, rows.stratum), times, train)

@@ -66,17 +66,6 @@ def test_on_a_device_or_in_dask(home, name):
     np.testing.assert_allclose(other.coef, model.coef, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.slow
-def test_they_have_less_error_than_those_of_as_few_rows_as_are_searched():
-    new = np.random.default_rng(1).uniform(-2, 2, (2000, 3))
-    f = np.sin(2 * new[:, 0]) * new[:, 1] + 0.5 * new[:, 2]
-    errors = []
-    for n in (N, 300):
-        models = [srf.sparse_rf(X[:n], Y[:n], n_components=100, rng=seed) for seed in range(3)]
-        errors.append(np.mean([(model.predict(new) - f) ** 2 for model in models]))
-    assert errors[0] < errors[1]
-
-
 @pytest.mark.parametrize("home", ["memory", "chunks"])
 def test_with_less_effort_fewer_rows_are_read_at_the_end(home, monkeypatch):
     """So less effort is less work with any number of rows; effort 1 and more reads all."""

@@ -42,7 +42,6 @@ OF_ESTIMATORS = {
 }
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("alpha", [None, 0.01], ids=["chosen", "given"])
@@ -57,7 +56,6 @@ def test_rows_without_weight_are_left_out_of_all_arguments(case, alpha):
     assert bits(one) == bits(other)
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_time_that_is_never_over_changes_nothing(case):
@@ -156,6 +154,6 @@ def test_intervals_of_new_groups_with_offsets():
         np.sin(2 * X[:, 0]) + OFFSET + 0.1 * RNG.standard_normal(N),
         {"offset": OFFSET, "groups": GROUPS},
     )
-    bands = srf.intervals(srf.sparse_rf, X, y, **more, coverage=0.8, rng=0)
+    bands = srf.intervals(partial(srf.sparse_rf, effort=0.3), X, y, **more, coverage=0.8, rng=0)
     lower, upper = bands.predict(X, offset=OFFSET)
     assert np.mean((lower <= y) & (y <= upper)) > 0.7 and np.mean(upper - lower) < 1.5

@@ -72,7 +72,6 @@ def test_classes_weights_categories_and_missing_values_go_through(method, split)
     assert np.mean(model.predict(frame) == label) > 0.8
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("method", METHODS)
 def test_an_error_says_that_no_term_was_found(method):
     rng = np.random.default_rng(0)

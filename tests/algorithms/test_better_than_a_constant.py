@@ -65,7 +65,6 @@ def constant_deviance(kind, y, new):
     return -np.log([np.mean(y == label) for label in new]).mean()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
     ("kind", "n", "rate"),
@@ -102,7 +101,7 @@ def test_a_default_of_noise_meets_the_mean_and_is_nearly_a_constant(kind, n, rat
     assert deviance(model, X_new, new) < 1.1 * constant_deviance(kind, y, new)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("kind", "n", "rate"),
     [("poisson", 500, 0.01), ("poisson", 2_000, 0.005), ("logistic", 500, 0.02)],
@@ -121,12 +120,12 @@ def test_few_seeds_of_rare_noise_are_worse_than_a_constant(kind, n, rate):
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["poisson", "logistic", "multinomial"])
 def test_a_signal_in_rates_is_found_and_its_mean_met(rng, loss):
-    X = rng.uniform(-2, 2, (1_500, 3))
+    X = rng.uniform(-2, 2, (700, 3))
     f = 2 * np.sin(2 * X[:, 0]) - 1
     y = rng.poisson(np.exp(f)) if loss == "poisson" else (f + rng.logistic(size=len(f)) > 0) * 1
     if loss == "multinomial":
         y = y + (X[:, 1] > 1)
-    model = srf.sparse_rf(X, y, loss=loss, rng=0)
+    model = srf.sparse_rf(X, y, loss=loss, effort=0.3, rng=0)
     assert is_met(model, X, y, 1e-6)
     assert deviance(model, X, y) < 0.8 * constant_deviance(loss, y, y)
     assert is_met(srf.prune(model, X, max_terms=4), X, y, 1e-6)  # pruning keeps the mean prediction
@@ -136,7 +135,7 @@ def test_a_signal_in_rates_is_found_and_its_mean_met(rng, loss):
 def test_pruning_keeps_the_mean_of_each_class_of_one_versus_rest(rng):
     X = rng.uniform(-2, 2, (400, 3))
     y = np.digitize(2 * np.sin(2 * X[:, 0]) + rng.logistic(size=400), [-1, 2])
-    model = srf.sparse_rf(X, y, loss="logistic", rng=0)
+    model = srf.sparse_rf(X, y, loss="logistic", effort=0.2, rng=0)
     small = srf.prune(model, X, max_terms=3)
     mean, small_mean = (
         np.mean(1 / (1 + np.exp(-m.decision_function(X))), axis=0) for m in (model, small)
@@ -158,7 +157,6 @@ FITS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", RESIDUAL, ids=str)
 @pytest.mark.parametrize("name", FITS)
 def test_where_y_is_moved_the_predictions_move_with_it(rng, name, loss):
@@ -178,12 +176,11 @@ def test_where_y_is_moved_the_predictions_move_with_it(rng, name, loss):
 def test_a_default_of_a_quantile_far_from_0(rng):
     X = rng.standard_normal((300, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(300)
-    model = srf.sparse_rf(X, y + 1e9, loss=srf.losses.Quantile(0.9), rng=0)
+    model = srf.sparse_rf(X, y + 1e9, loss=srf.losses.Quantile(0.9), effort=0.3, rng=0)
     assert np.std(model.predict(X) - 1e9 - y) < 0.5 * np.std(y)
     assert len(model.support) > 20 and model.info.validation_loss < 0.5 * np.std(y)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("y", [0.1, 2.5, 1 / 3, 1e-5, 1e5])
 @pytest.mark.parametrize("loss", ["squared", "huber", "quantile", "poisson", "tweedie", "gamma"])
 def test_a_constant_target_is_met_without_a_warning(rng, loss, y):
@@ -220,5 +217,5 @@ def test_one_row_of_a_huge_weight_is_no_reason_to_leave_the_mean(rng):
         weight = np.ones(300)
         weight[row] = 1e6
         with convergence_ignored():
-            model = srf.sparse_rf(X, y, sample_weight=weight, rng=0)
+            model = srf.sparse_rf(X, y, sample_weight=weight, effort=0.2, rng=0)
         assert np.abs(model.predict(X) - y[row]).max() < 0.1 * y.std()

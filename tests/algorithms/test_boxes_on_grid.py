@@ -102,7 +102,7 @@ def test_rules_of_clear_steps_come_back():
     assert not all(each == drawn[0] for each in drawn)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_more_rules_come_back_and_err_no_more():
     """Of three tables of Friedman's function, over five seeds: the share of rules whose text
     another seed has, and the error over that of as many terms of the model."""

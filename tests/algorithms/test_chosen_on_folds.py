@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sparserf.algorithms.chosen_on_folds import sizes_to_try
 from ..rows.homes import in_chunks
 
 RNG = np.random.default_rng(0)
-N = 150
+N = 100
 X = RNG.standard_normal((N, 3)) * [1.0, 1e6, 1e-3]
 Y = np.sin(2 * X[:, 0]) + X[:, 2] * 1e3 + 0.1 * RNG.standard_normal(N)
 TARGETS = {
@@ -25,6 +26,12 @@ TARGETS = {
 }
 SMALL = {"n_components": 300, "rng": 0, "verbose": False}
 BOTH = pytest.mark.parametrize("method", [srf.harfe, srf.mfga])
+
+
+@cache
+def searched(method):
+    """Return the model of a search for all that can be chosen."""
+    return method(X, Y, **SMALL)
 
 
 def chosen(model):
@@ -56,13 +63,14 @@ def test_one_of_both_may_be_given(method):
 
 @BOTH
 def test_workers_and_powers_of_two_change_no_bit(method):
-    model = method(X, Y, **SMALL)
+    model = searched(method)
     np.testing.assert_array_equal(method(X, Y, workers=2, **SMALL).coef, model.coef)
     np.testing.assert_array_equal(method(X, 2.0**40 * Y, **SMALL).coef, 2.0**40 * model.coef)
     columns = 2.0 ** np.array([30, -20, 10])
     np.testing.assert_array_equal(method(X * columns, Y, **SMALL).coef, model.coef)
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("single", [False, True])
 def test_raw_columns_are_better_than_the_constant(method, single):
@@ -79,6 +87,7 @@ def test_raw_columns_are_better_than_the_constant(method, single):
     assert np.mean(shares) < 1 / 3
 
 
+@pytest.mark.slow
 @BOTH
 def test_noise_is_the_constant(method):
     """Of ten tables of noise at least seven (10 and 9 of 10, measured)."""
@@ -132,7 +141,7 @@ def test_huge_targets(method):
 def test_outputs_of_harfe_are_chosen_one_by_one():
     """Noise beside a function takes no term from it, nor has some of its own."""
     model = srf.harfe(X, np.column_stack([Y, RNG.standard_normal(N)]), **SMALL)
-    alone = srf.harfe(X, Y, **SMALL)
+    alone = searched(srf.harfe)
     assert not model.coef[1].any()
     np.testing.assert_allclose(model.coef[0], alone.coef, rtol=1e-12)
     assert "constants" in model.info.chosen
@@ -148,7 +157,7 @@ def test_which_rows_are_held_out(method):
     """Rows of a group are held out together, a mask says which are, and pairs are folds."""
     groups = np.arange(N) // 10
     assert "by the loss on 5 folds" in method(X, Y, groups=groups, **SMALL).info.chosen
-    held = np.arange(N) >= 100
+    held = np.arange(N) >= 70
     model = method(X, Y, validation=held, **SMALL)
     assert "rows that were held out" in model.info.chosen
     pairs = [(np.flatnonzero(~held), np.flatnonzero(held))] * 2
@@ -195,7 +204,7 @@ def test_copies_of_rows_are_held_out_together(method):
 @BOTH
 def test_rows_out_of_memory(method):
     """They are chosen on in memory, and give what the same rows give there."""
-    model, there = method(X, Y, **SMALL), method(in_chunks(X, 40), Y, **SMALL)
+    model, there = searched(method), method(in_chunks(X, 40), Y, **SMALL)
     assert there.info.chosen == model.info.chosen
     np.testing.assert_allclose(there.predict(X), model.predict(X), rtol=1e-6, atol=1e-6)
 
@@ -228,7 +237,7 @@ def test_a_callback_ends_the_search(method):
 
 @BOTH
 def test_files_keep_what_was_chosen(method, tmp_path):
-    model = method(X, Y, **SMALL)
+    model = searched(method)
     model.save(tmp_path / "model.npz")
     assert srf.load(tmp_path / "model.npz").info == model.info
 

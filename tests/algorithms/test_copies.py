@@ -31,6 +31,7 @@ def excess(model):
     return np.mean((model.predict(Z) - Z[:, 0]) ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copied", [True, False])
 def test_a_bootstrap_sample_is_fitted_as_one_without_copies(copied):
     """Before, 96 to 183 terms, an excess of .14 to .37, and a loss told of .42 to .79 of 1."""
@@ -41,6 +42,7 @@ def test_a_bootstrap_sample_is_fitted_as_one_without_copies(copied):
     assert 0.8 < np.mean(told) < 1.3
 
 
+@pytest.mark.slow
 def test_a_rare_class_that_was_copied():
     """Before, some 1,000 terms, and a loss told of .03."""
     terms, told = [], []
@@ -111,6 +113,7 @@ def test_a_class_of_one_row_and_its_copies_is_not_held_out():
         assert fitted[50:].all() and held.any()
 
 
+@pytest.mark.slow
 def test_designs_of_few_rows_are_held_out_row_by_row():
     """Of 36 kinds of rows each is in all folds: with whole kinds held out nothing is learned."""
     rng = np.random.default_rng(0)

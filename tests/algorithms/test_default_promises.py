@@ -49,7 +49,7 @@ def three_classes(X):
 # How good it is
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @each_loss
 def test_the_penalty_is_chosen_about_as_well_as_by_the_test_rows(loss):
     """In the mean over three tables."""
@@ -126,7 +126,7 @@ def test_targets_without_noise_are_followed_far(rng):
     assert told(sparse_rf(X[:300], y[:300], rng=0), X[300:], y[300:]) < 3e-3
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_neither_a_line_nor_a_constant_is_taken_for_a_wave(seed):
     rng = np.random.default_rng(seed)
@@ -136,7 +136,7 @@ def test_neither_a_line_nor_a_constant_is_taken_for_a_wave(seed):
     assert told(model, X[300:], f[300:]) < 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("loss", ["logistic", "multinomial"])
 def test_digits_are_told_apart_better_than_by_lines(loss):
     X, y = load_digits(return_X_y=True)
@@ -164,7 +164,7 @@ def test_a_constant_has_no_terms(rng, value):
 def test_little_is_learned_of_noise():
     """Rows that are held out happen to look like what is found, at times."""
     n_terms, learned = [], []
-    for seed in range(6):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         model = sparse_rf(rng.standard_normal((200, 4)), rng.standard_normal(200), rng=seed)
         n_terms.append(len(model.coef))
@@ -172,7 +172,6 @@ def test_little_is_learned_of_noise():
     assert np.median(n_terms) < 10 and max(learned) < 0.2 and np.mean(learned) < 0.05
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(4))
 def test_levels_of_few_rows_tell_nothing_of_noise(seed):
     """A row's own y is not in its code: the model neither follows its level's mean nor falls with
@@ -187,7 +186,6 @@ def test_levels_of_few_rows_tell_nothing_of_noise(seed):
     assert np.mean((predicted - new) ** 2) < 1.1 * np.mean((new - y.mean()) ** 2)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(6))
 def test_frames_of_few_rows_with_gaps_and_words(seed):
     rng = np.random.default_rng(seed)
@@ -197,7 +195,7 @@ def test_frames_of_few_rows_with_gaps_and_words(seed):
     frame = frame.mask(rng.random(frame.shape) < 0.2)
     y = np.where(rng.random(n) < 0.5, frame["a"].fillna(0), rng.standard_normal(n))
     for target, loss in ((y, "squared"), (y > 0, "logistic")):
-        model = sparse_rf(frame, target, loss=loss, rng=seed)
+        model = sparse_rf(frame, target, loss=loss, effort=0.1, rng=seed)
         assert np.isfinite(model.decision_function(frame)).all()
 
 
@@ -219,7 +217,6 @@ def test_classes_that_a_line_parts_do_not_make_a_model_sure_of_itself(loss, n_cl
 # What it is held to
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 @pytest.mark.parametrize("max_terms", [1, 5])
 def test_no_more_terms_than_asked_for(rng, features, max_terms):
@@ -279,7 +276,7 @@ def test_rows_that_no_search_looks_at_are_fitted(rng, search_rows):
     X, y = friedman(rng, 3000, 5)
 
     def error(n):
-        return told(sparse_rf(X[:n], y[:n], rng=0), X[1000:], y[1000:])
+        return told(sparse_rf(X[:n], y[:n], effort=0.4, rng=0), X[1000:], y[1000:])
 
     whole = error(800)
     search_rows(200)
@@ -307,14 +304,13 @@ def test_draws_are_in_proportion_to_the_effort(rng, monkeypatch):
 
     monkeypatch.setattr(_path_draws.CosineDraws, "draw", counted)
     first = []
-    for effort in (1.0, 0.2):
+    for effort in (0.5, 0.1):
         drawn.clear()
         assert np.isfinite(sparse_rf(X, y, effort=effort, rng=0).predict(X)).all()
         first.append(drawn[0])
     assert first[1] == pytest.approx(0.2 * first[0], abs=1)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("how", [{"time_limit": 0.05}, {"effort": 1e-3}], ids=str)
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
 @pytest.mark.filterwarnings("ignore::sparserf.TimeLimitWarning")
@@ -354,9 +350,8 @@ TABLES = [
 ]
 
 
-@pytest.mark.every_case
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [80, pytest.param(250, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("n", [80, 250])
 def test_validation_loss_is_that_of_other_rows_in_the_mean(n):
     """Neither too good, as choices are made on few rows, nor too bad, as a mean of models is better
     than each."""
@@ -373,7 +368,6 @@ def test_validation_loss_is_that_of_other_rows_in_the_mean(n):
     assert 0.9 < np.exp(np.mean(np.log(ratios))) < 1.1
 
 
-@pytest.mark.one_case
 @each_loss
 def test_what_is_told_of_the_search_is_saved(rng, loss, tmp_path):
     """Neither a penalty nor a gap, which are those of a fit with a penalty; and what it has no
@@ -410,8 +404,8 @@ def test_copies_in_both_parts_mislead_the_default_and_not_groups(seed):
     """Without groups, held-out copies are predicted from their twins, and nothing seems left."""
     X, y, groups, new, y_new = copies(np.random.default_rng(seed))
     with pytest.warns(srf.GroupedRowsWarning):
-        leaking = sparse_rf(X, y, rng=seed)
-    honest = sparse_rf(X, y, groups=groups, rng=seed)
+        leaking = sparse_rf(X, y, effort=0.3, rng=seed)
+    honest = sparse_rf(X, y, groups=groups, effort=0.3, rng=seed)
     loss = [np.mean((model.predict(new) - y_new) ** 2) / 2 for model in (leaking, honest)]
     assert len(honest.features) < len(leaking.features) / 3 and loss[1] < loss[0]
     assert leaking.info.validation_loss < 0.1 * loss[0]
@@ -427,8 +421,8 @@ def test_a_drift_in_time_misleads_the_default_and_not_pairs_in_time_order(seed):
     X = np.column_stack([np.arange(400.0), rng.uniform(-2, 2, (400, 2))])
     y = X[:, 1] + drift + 0.3 * rng.standard_normal(400)
     with pytest.warns(srf.GroupedRowsWarning):
-        leaking = sparse_rf(X, y, rng=seed)
-    honest = sparse_rf(X, y, validation=TimeSeriesSplit(4), rng=seed)
+        leaking = sparse_rf(X, y, effort=0.3, rng=seed)
+    honest = sparse_rf(X, y, validation=TimeSeriesSplit(4), effort=0.3, rng=seed)
     assert honest.info.validation_loss > 5 * leaking.info.validation_loss
 
 
@@ -451,7 +445,6 @@ def test_a_mask_its_indices_and_one_pair_are_the_same(rng):
 @pytest.mark.parametrize(
     "splitter", [KFold(3), GroupKFold(3), TimeSeriesSplit(3), LeaveOneGroupOut()], ids=str
 )
-@pytest.mark.one_case
 def test_a_splitter_is_the_list_of_its_pairs(rng, splitter):
     X, y = friedman(rng, 200, 5)
     regions, is_by_group = np.array(["north", "east", "south", "west"]), "Group" in str(splitter)
@@ -490,7 +483,6 @@ def test_indices_are_of_the_rows_that_were_given(rng):
     assert bits(alone) == bits(every)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["gaussian", "auto"])
 def test_few_rows_of_a_pair_are_in_the_sample_of_a_search(rng, few_rows, features):
     """Of 3 rows held out among 2,000 a search of 200 still has some, and of 3 fitted."""
@@ -652,14 +644,15 @@ def test_rows_that_cannot_be_held_out_are_named(how, error, says):
     assert not told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["squared", "logistic", "multinomial"])
 def test_without_an_intercept_there_is_none(kind):
     """Neither of linear functions around the means of columns, nor of terms that are dropped."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3)) + 2
+    X = rng.normal(size=(200, 3)) + 2
     f = np.sin(2 * X[:, 0]) + X[:, 1]
     y = {"squared": f + 3, "logistic": f > 3, "multinomial": np.digitize(f, [1, 3])}[kind]
-    model = sparse_rf(X, y, loss=kind, fit_intercept=False, rng=0)
+    model = sparse_rf(X, y, loss=kind, fit_intercept=False, effort=0.2, rng=0)
     assert len(model.features) > 0 and not np.any(model.intercept)
-    whole = sparse_rf(X, y, loss=kind, rng=0)
+    whole = sparse_rf(X, y, loss=kind, effort=0.2, rng=0)
     assert model.info.validation_loss < 2 * whole.info.validation_loss + 0.02

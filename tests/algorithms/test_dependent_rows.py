@@ -16,7 +16,7 @@ import sparserf as srf
 from sparserf.algorithms.dependent_rows import (
     MOST_ROWS,
     detect_dependence,
-    looked_at,
+    evenly_spaced_runs,
 )
 
 
@@ -163,8 +163,8 @@ def test_the_same_rows_get_the_same_answer_quickly():
     assert time.perf_counter() - began < 10
     assert seen.column == 0
     assert all(detect_dependence(X, y[None]) == seen for _ in range(3))
-    assert len(looked_at(10**6)) == MOST_ROWS
-    assert np.array_equal(looked_at(10**6), looked_at(10**6))
+    assert len(evenly_spaced_runs(10**6)) == MOST_ROWS
+    assert np.array_equal(evenly_spaced_runs(10**6), evenly_spaced_runs(10**6))
 
 
 @pytest.mark.slow

@@ -45,7 +45,6 @@ def test_a_sum_of_cosines_is_recovered():
     assert model.info.fidelity > 0.999
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fidelity_is_that_of_the_rows_kept_apart(weighted):
     teacher, weight = (
@@ -93,7 +92,6 @@ COPIED = {  # rows, each of which is there several times
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("rows", COPIED.values(), ids=COPIED)
 def test_no_row_is_kept_apart_of_which_a_copy_is_fitted_or_made(rows):
     teacher = Asked(lambda X: np.arange(len(X)) % 7.0)
@@ -112,7 +110,6 @@ def test_fidelity_where_each_row_is_there_several_times():
     assert model.info.fidelity < 0.5
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("label", [int, str, lambda k: (k, "a")], ids=["int", "str", "tuple"])
 def test_groups_are_kept_apart_whole(label):
     group = np.arange(len(X)) // 10

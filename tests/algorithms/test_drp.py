@@ -35,7 +35,6 @@ def star(X, y, alpha, loss, **options):
     return model.coef
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 @pytest.mark.parametrize("n", [60, 200])
 def test_optimum_is_that_of_other_solvers(n, alpha):
@@ -63,7 +62,6 @@ def test_optimum_is_that_of_other_solvers(n, alpha):
 # What drp does beyond the paper
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(("n", "d"), [(400, 150), (80, 1000)])
 def test_accelerated_whatever_the_projection(loss, n, d):
@@ -138,7 +136,6 @@ def test_intercept_is_the_fit_on_centred_rows(accelerate):
     assert model.intercept == pytest.approx(y.mean() - X.mean(axis=0) @ model.coef, abs=1e-6)
 
 
-@pytest.mark.one_case
 @each_loss
 @each_accelerate
 def test_path(loss, accelerate):
@@ -157,7 +154,6 @@ def test_path(loss, accelerate):
         assert norm(model.coef - one.coef) <= 3e-7 * norm(one.coef)
 
 
-@pytest.mark.one_case
 @each_accelerate
 def test_callback_ends_the_fit(accelerate):
     X, y = low_rank(17, "logistic")
@@ -187,7 +183,6 @@ def few_and_rare(n, d, rng):
     return X
 
 
-@pytest.mark.one_case
 @each_loss
 @each_intercept
 @pytest.mark.parametrize("kind", ["ordinary", "rare"])
@@ -206,7 +201,6 @@ def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monke
     assert norm(model.coef - of_all.coef) <= 3e-8 * norm(of_all.coef)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
@@ -228,7 +222,6 @@ def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
     assert (easy.info.converged, hard.info.converged, flat.info.converged) == (True, True, True)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_second_moments_only_where_conjugate_gradients_are_slow(dtype):
     """Where they are fast, each takes a pass over the rows, and nothing else but three does; where

@@ -196,7 +196,7 @@ def columns_of_noise(seed, n=500, d=120):
     return X, y, n
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_noise_has_few_weights_and_the_error_is_less_than_with_all(monkeypatch):
     few, errors = [], []
     for seed in range(5):
@@ -226,7 +226,7 @@ def linear_table(rng, n=250):
 def test_what_has_no_weight_is_not_written(rng):
     """In no language: neither columns nor levels."""
     X, y = linear_table(rng)
-    model = srf.sparse_rf(X, y, rng=0, verbose=False)
+    model = srf.sparse_rf(X, y, effort=0.2, rng=0, verbose=False)
     encoder, inputs = model.features.encoder, model.features.inputs_seen
     seen = np.isin(np.arange(X.shape[1]), encoder.column[inputs])
     assert 2 <= seen.sum() < X.shape[1]
@@ -247,16 +247,18 @@ def test_functions_are_written_and_counted_without_the_columns_dropped(loss, rng
     assert model.size <= K + K + 2 * 6 * K
 
 
+@pytest.mark.slow
 def test_several_workers_have_the_same_bits(rng):
     X, y = rows_and_target(rng, n=120)
-    models = [srf.sparse_rf(X, y, rng=0, workers=n, verbose=False) for n in (1, 2)]
+    models = [srf.sparse_rf(X, y, effort=0.3, rng=0, workers=n, verbose=False) for n in (1, 2)]
     one, two = map(weights, models)
     assert 0 < np.count_nonzero(one) < 40 and np.array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_a_monotone_column_stays_so(rng):
     X, y = rows_and_target(rng, n=150, d=40)
-    model = srf.sparse_rf(X, y, monotone={3: 1}, rng=0, verbose=False)
+    model = srf.sparse_rf(X, y, monotone={3: 1}, effort=0.3, rng=0, verbose=False)
     A = np.repeat(X[:1], 50, axis=0)
     A[:, 3] = np.linspace(X[:, 3].min(), X[:, 3].max(), 50)
     assert (np.diff(model.predict(A)) >= 0).all()

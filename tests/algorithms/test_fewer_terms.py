@@ -50,7 +50,6 @@ def mean_loss(model, X, task):
     return float(task.weight @ np.atleast_2d(loss.value(z, y)).sum(axis=0)) / len(task.weight)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("case", CASES)
 def test_the_change_is_within_what_it_may_cost(case, rng):
     """Half the curvature times the mean square of the change, over the rows and as many made rows;
@@ -84,7 +83,6 @@ def test_on_many_rows_the_loss_rises_by_what_was_asked_for(rng):
         assert 0 < change / 2 <= worth * (1 + 1e-9)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("case", ["squared", "multinomial", "two outputs"])
 @pytest.mark.parametrize("max_terms", [1, 7, 20])
 def test_at_most_so_many_terms(case, max_terms, rng):
@@ -142,7 +140,6 @@ def test_csr_rows_are_pruned_as_they_are(rng):
     assert np.mean(change**2) / 2 <= 1e-3 * task.unit(task.targets[0]) ** 2 * (1 + 1e-9)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("case", ["squared", "logistic", "multinomial", "poisson"])
 def test_the_curvature_bounds_the_loss_of_a_change(case, rng):
     """To second order: L(z + e) is at most L(z) + L'(z) e + c e^2 / 2 in the mean, also where the

@@ -119,7 +119,6 @@ def clean_error(which, selection, seed):
     return np.mean((model.predict(Z[200:]) - clean[200:]) ** 2)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("which", "selection", "low", "high"),
     [
@@ -142,7 +141,6 @@ def test_h7_friedman(which, selection, low, high, n_seeds):
 # Input of any kind and size
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("s", [20, 150])
 @ignore_convergence
@@ -211,17 +209,17 @@ def test_path():
 @pytest.mark.slow
 @ignore_convergence
 def test_greedy_start_ends_lower_in_most_problems():
-    """The greedy start ends lower in at least 27 of 30 problems, on average by a fifth; fits from
+    """The greedy start ends lower in at least 13 of 15 problems, on average by a fifth; fits from
     either start come to rest."""
     ratios = []
-    for seed in range(30):
+    for seed in range(15):
         features = srf.RandomNeurons("sin", order=2).draw(300, 5, rng=seed)
         greedy, zero = (
             fit(features=features, start=s, max_iter=200).info for s in ("greedy", "zero")
         )
         assert greedy.converged and zero.converged
         ratios.append(greedy.objective[-1] / zero.objective[-1])
-    assert np.sum(np.array(ratios) <= 1) >= 27 and np.exp(np.mean(np.log(ratios))) <= 0.8, sorted(
+    assert np.sum(np.array(ratios) <= 1) >= 13 and np.exp(np.mean(np.log(ratios))) <= 0.8, sorted(
         ratios
     )
 
@@ -243,7 +241,6 @@ def test_constant_target(y):
     assert np.allclose(model.predict(X), y) and model.info.converged
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("alpha", [1e-300, 1e-12, 1e6, 1e300])
 @pytest.mark.parametrize("s", [1, 90, 300])

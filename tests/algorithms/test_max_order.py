@@ -14,7 +14,6 @@ def orders(model):
     return [np.count_nonzero(each.columns_seen) for each in one]
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("alpha", [None, 0.03])
 def test_terms_of_few_inputs(order, alpha):

@@ -61,7 +61,6 @@ def test_the_coefficients_are_those_of_scikit_learn_on_the_same_columns():
 # What the arguments do
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("n_select", [1, 4])
 def test_the_path_holds_the_model_of_every_round(loss, n_select):
@@ -75,7 +74,6 @@ def test_the_path_holds_the_model_of_every_round(loss, n_select):
     assert len(objective) == len(models) and (np.diff(objective) <= 0).all()
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(
     "features", [ATOMS, (*MAPS, srf.Fourier(gamma=0.3)), "laplacian", srf.Taylor(3), None], ids=str
@@ -96,7 +94,6 @@ def test_csr_and_float32_give_the_same_model(loss, features):
     assert single.info.objective[-1] == pytest.approx(dense.info.objective[-1], rel=1e-3)
 
 
-@pytest.mark.one_case
 @each_loss
 def test_three_classes(loss):
     if loss == "squared":
@@ -372,30 +369,22 @@ def test_arguments_that_do_not_go_together_are_named(change, names, path):
         fit(**change, path=path)
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:.*columns of very different spread")
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 @each_loss
 def test_columns_of_extreme_size(kind, loss):
     """Finite numbers never give NaN: the fit returns a model, or an error that names X."""
+    few = {"n_nonzero_coefs": 8, "alpha": 1e-3, "loss": loss}
     for scale in (1e-300, 1e-160, 1e-30, 1e30, 1e140):
-        model = mfga(
-            kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, loss=loss
-        )
+        model = mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), **few)
         assert np.isfinite(model.coef).all() and np.isfinite(model.info.objective).all()
         assert np.isfinite(model.decision_function(kind(X))).all()
     for scale in (1e160, 1e300):
         if kind is np.asarray:
             # has units of columns
-            mfga(X * np.array([scale, 1, 1, 1, 1]), target(loss), n_nonzero_coefs=8, loss=loss)
+            mfga(X * np.array([scale, 1, 1, 1, 1]), target(loss), **few)
         with pytest.raises(ValueError, match="X must be of moderate size"):
-            mfga(
-                kind(X * np.array([scale, 1, 1, 1, 1])),
-                target(loss),
-                n_nonzero_coefs=8,
-                scale=None,
-                loss=loss,
-            )
+            mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), scale=None, **few)
 
 
 @ignore_convergence

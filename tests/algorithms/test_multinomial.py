@@ -127,7 +127,6 @@ def objective(model, X, y, penalty):
     return mean_loss(model.decision_function(X), y) + penalty(model.coef)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("alpha", [0.03, 0.003])
 @pytest.mark.parametrize("exact", [False, True])
 def test_l1_fits_are_those_of_scikit_learn(alpha, exact):
@@ -189,7 +188,6 @@ def test_drp_of_many_inputs_uses_one_sketch(alpha):
     assert np.linalg.norm(plain.coef - sketched.coef) < 2e-6 * np.linalg.norm(plain.coef)
 
 
-@pytest.mark.one_case
 @each
 def test_two_classes_are_the_logistic_loss(name):
     X, y = data(n_classes=2)
@@ -200,7 +198,6 @@ def test_two_classes_are_the_logistic_loss(name):
 
 
 # harfe, whose classes take turns, finds other supports
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse_rf", "exact", "mfga", "drp"])
 def test_the_order_of_classes_does_not_matter(name):
     X, y = data()
@@ -210,7 +207,6 @@ def test_the_order_of_classes_does_not_matter(name):
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, order], atol=2e-3)
 
 
-@pytest.mark.one_case
 @each
 def test_probabilities_are_shares_and_better_than_none(name):
     X, y = data(n=400)
@@ -224,7 +220,6 @@ def test_probabilities_are_shares_and_better_than_none(name):
     np.testing.assert_allclose(p.mean(axis=0), share, atol=1e-8)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["harfe", "mfga"])
 def test_the_coefficients_are_the_best_on_the_supports(name):
     X, y = data()
@@ -264,7 +259,6 @@ def test_the_gap_is_a_bound(seed, alpha, n_classes):
     assert -2e-6 <= excess <= rough.info.dual_gap + 1e-12
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["exact", "harfe", "mfga", "drp"])
 def test_csr_is_dense(name):
     X, y = data(n=300)
@@ -273,7 +267,6 @@ def test_csr_is_dense(name):
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-5)
 
 
-@pytest.mark.one_case
 @each
 def test_paths_and_callbacks(name):
     X, y = data(n=150)
@@ -331,7 +324,6 @@ MORE = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", MORE)
 def test_every_other_function_fits_it(name):
     X, y = data(n=200)

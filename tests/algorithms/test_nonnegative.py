@@ -63,7 +63,6 @@ def smallest(name, phi, alpha, nonnegative, weight):
     return l1_oracle(value_and_slopes, phi, alpha, nonnegative=nonnegative).fun
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "Algorithm 1"])
 @pytest.mark.parametrize("layout", [np.asarray, csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("name", TARGETS)
@@ -135,7 +134,6 @@ def test_the_largest_penalty_of_a_path_is_that_of_usable_slopes():
     assert path[0].info.alpha == pytest.approx(least, rel=1e-9)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_rows_in_chunks_and_in_single_precision(dtype, name):
@@ -147,7 +145,6 @@ def test_rows_in_chunks_and_in_single_precision(dtype, name):
         assert model.info.objective[-1] <= best + model.info.dual_gap + 1e-5
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "how",
     [{}, {"alpha": 0.003}, {"alpha": 0.003, "features": MIXED}],

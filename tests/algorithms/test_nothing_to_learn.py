@@ -61,7 +61,6 @@ def is_constant(model, X):
     return not model.coef.any() and len(np.unique(model.predict(X))) == 1
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("loss", TARGETS)
 def test_rows_that_are_there_with_both_targets_tell_nothing(loss, fit):
@@ -73,7 +72,6 @@ def test_rows_that_are_there_with_both_targets_tell_nothing(loss, fit):
         assert (model.predict(TWICE) == 0).all()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("noise", [1e-16, 1e-15])
 @pytest.mark.parametrize("size", [1.0, 1e-5, 1 / 3, 1e29])
 @pytest.mark.parametrize("fit", FITS)
@@ -98,7 +96,6 @@ def test_little_that_is_more_than_rounding_is_learned():
         assert np.corrcoef(found, y - 1e6)[0, 1] > 0.6, name
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("n", [20, 60, 200, 400])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "tweedie", "poisson", "squared"])
@@ -117,7 +114,6 @@ def balanced(n_classes, n):
     return np.arange(n) % n_classes
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("fit", ["default", "alpha"])
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 7])
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "multinomial"])

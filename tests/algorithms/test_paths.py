@@ -109,7 +109,7 @@ def test_the_best_penalty_is_taken_where_nothing_tells_the_error(losses):
     assert taken.what == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [80, 120])
 def test_noise_is_the_constant(n):
     others = 0
@@ -120,7 +120,7 @@ def test_noise_is_the_constant(n):
     assert others <= 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_signal_in_few_rows_is_found():
     found = 0
     for seed in range(10):
@@ -142,7 +142,7 @@ def test_waves_of_two_inputs_are_found(seed):
     assert np.mean((p - f[600:]) ** 2) < 0.03 * f.var()
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_smooth_targets_are_not_seen_in_ranks(seed):
     """In ranks a smooth function is rough: folds that see them leave them, and the error is a tenth
@@ -234,6 +234,6 @@ def test_less_effort_has_fewer_terms_on_a_path(monkeypatch):
 
     monkeypatch.setattr(paths.MemberFits, "__init__", note)
     X = np.random.default_rng(0).normal(size=(60, 2))
-    for effort in (0.09, 1.0, 4.0):
+    for effort in (0.09, 1.0):
         srf.sparse_rf(X, X[:, 0], effort=effort, rng=0, verbose=False)
-    assert shares == 3 * [pytest.approx(0.3)] + 6 * [1.0]
+    assert shares == 3 * [pytest.approx(0.3)] + 3 * [1.0]

@@ -62,7 +62,7 @@ def test_it_is_nearer_on_its_rows(n_outputs, weighted, fit_intercept):
         np.testing.assert_array_equal(moved.support, small.support)
         if not fit_intercept:
             np.testing.assert_array_equal(moved.intercept, small.intercept)
-        can_move = polish.moves(small, rows)
+        can_move = polish.movable(small, rows)
         own, then = moved.features.transform(X), small.features.transform(X)
         np.testing.assert_array_equal(own[:, ~can_move], then[:, ~can_move])
         assert np.any(own[:, can_move] != then[:, can_move], axis=0).all()
@@ -132,7 +132,7 @@ def test_what_must_rise_rises():
     model = srf.sparse_rf(Z, y, **how)
     assert (
         model.features.nonnegative.any()
-        and not polish.moves(model, model.features.rows_of(Z)).any()
+        and not polish.movable(model, model.features.rows_of(Z)).any()
     )
     small = prune(model, Z, max_terms=5)
     for each in (model, small):
@@ -161,7 +161,6 @@ def test_what_cannot_move_stays(kind):
     np.testing.assert_array_equal(one.support, other.support)
 
 
-@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers():
     model, Z = some_model(200), np.random.default_rng(5).uniform(-2, 2, (6000, D))
     one, *others = (prune(model, Z, max_terms=10, workers=workers) for workers in (1, 2, 3))
@@ -229,6 +228,7 @@ def test_few_rows_that_differ(Z):
         assert change(model, small, Z) < 0.1
 
 
+@pytest.mark.slow
 def test_a_fit_of_few_terms_is_nearer_than_terms_alone():
     """Of sparse_rf with max_terms, on rows that it has not seen, in the mean over data: beside the
     best terms of the whole model as they are."""

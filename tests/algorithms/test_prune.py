@@ -399,7 +399,6 @@ def test_of_many_rows_some_are_looked_at():
     np.testing.assert_array_equal(prune(model, between, tol=0.02).coef, small.coef)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 @pytest.mark.parametrize("n_outputs", [None, 3])
 def test_the_same_bits_for_any_number_of_workers(layout, n_outputs):
@@ -490,7 +489,7 @@ def test_terms_of_few_columns(rng, loss, max_order):
     few columns."""
     X, y = table(rng)
     y = y if loss == "squared" else np.digitize(y, [0] if loss == "logistic" else [-0.5, 0.5])
-    model = srf.sparse_rf(X, y, loss=loss, rng=0)
+    model = srf.sparse_rf(X, y, loss=loss, effort=0.3, rng=0)
     small = srf.prune(model, X, max_terms=12, max_order=max_order)
     assert (
         max(columns_seen(model)) > 2
@@ -502,7 +501,6 @@ def test_terms_of_few_columns(rng, loss, max_order):
     assert 0 < change < (0.5 if max_order == 1 else 0.25)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse", "float32", "steps", "taylor", "sine", "bumps"])
 def test_kinds_of_terms_made_readable(rng, name):
     X = rng.standard_normal((500, 5)).astype(np.float32 if name == "float32" else np.float64)

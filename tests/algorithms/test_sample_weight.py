@@ -83,7 +83,6 @@ def bits(model):
     }
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @each_layout
 @pytest.mark.parametrize("name", FITS)
@@ -284,7 +283,6 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 # The fit
 
 
-@pytest.mark.one_case
 @each_loss
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
     """The models agree up to rounding, once the draws are the same: how many random numbers come
@@ -309,7 +307,7 @@ def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monk
     assert np.abs(alike.decision_function(X) - copies.decision_function(X)).max() > 0.05 * size
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_weights_and_copies_predict_alike_where_the_penalty_is_the_same():
     """Over other draws the mean errors agree within three standard errors of the difference, which
     are at most a tenth of the error."""
@@ -345,20 +343,18 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
     assert errors[0] < 1.3 * errors[1]
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(
     "options", [{}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str
 )
 def test_weights_that_are_all_alike_are_none(rng, loss, options):
-    X, y = friedman(rng, 100, 6)
+    X, y = friedman(rng, 60, 6)
     how = {"loss": loss, "n_components": 50, "rng": 0, **options}
     assert bits(sparse_rf(X, signs(y, loss), sample_weight=np.full(100, 3), **how)) == bits(
         sparse_rf(X, signs(y, loss), **how)
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_one_row_may_have_almost_all_the_weight(loss):
     """Coefficients of terms that only other rows need are then tiny; draws follow them all the

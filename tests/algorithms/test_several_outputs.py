@@ -44,7 +44,6 @@ def test_a_target_is_predicted_as_well_beside_others_as_alone(features, beside):
     assert 0.8 < np.exp(np.mean(np.log(ratios))) < 1.25
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("features", FEATURES)
 def test_one_model_of_several_targets_is_whole(features, tmp_path):
     X, t, other, noise = table(0, N)
@@ -59,7 +58,6 @@ def test_one_model_of_several_targets_is_whole(features, tmp_path):
     np.testing.assert_array_equal(srf.load(path).predict(X), model.predict(X))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "how", [{"monotone": {0: 1}}, {"convex": {2: 1}}, {"interactions": [[0, 1], [2]]}]
 )
@@ -85,10 +83,11 @@ def test_words_and_gaps_of_several_targets():
     assert (np.mean((model.predict(frame) - y) ** 2, axis=0) < 0.5 * y.var(axis=0)).all()
 
 
+@pytest.mark.slow
 def test_rows_in_chunks_and_more_than_are_searched(search_rows):
     search_rows(200)
     X, t, other, _ = table(3, 2 * N)
-    model = srf.sparse_rf(srf.Chunks(X, block_rows=100), np.c_[t, other], rng=0, effort=0.5)
+    model = srf.sparse_rf(srf.Chunks(X, block_rows=100), np.c_[t, other], rng=0, effort=0.2)
     assert (np.mean((model.predict(X) - np.c_[t, other]) ** 2, axis=0) < [0.5 * t.var(), 0.5]).all()
 
 

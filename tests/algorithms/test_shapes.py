@@ -75,7 +75,6 @@ def largest_fall(model, X, column, sign, rng):
 LOSSES = ["squared", "logistic", "poisson", "quantile"]
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", LOSSES)
 @settings(max_examples=n_examples(3), deadline=None)
 @given(data=st.data())
@@ -191,7 +190,6 @@ def test_columns_of_no_common_group_never_meet(seed, how):
         assert np.allclose(f[3] - f[1] - f[2] + f[0], 0, atol=1e-10 * (1 + np.abs(f).max()))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("how", [SMALL, {"alpha": 1e-3}, {"features": "gaussian", "alpha": 1e-3}])
 def test_csr(how):
     rng = np.random.default_rng(0)
@@ -211,7 +209,6 @@ def test_csr(how):
         assert (sign * (f[1::2] - f[::2]) >= -1e-12).all()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "features",
     [

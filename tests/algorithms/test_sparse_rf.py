@@ -95,7 +95,6 @@ def test_lasso(fit_intercept, weight):
     assert ours.predict(X) == pytest.approx(theirs.predict(phi), abs=1e-5)
 
 
-@pytest.mark.one_case
 @each_weight
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_liblinear(loss, weight):
@@ -147,7 +146,6 @@ def test_a_tight_tolerance_is_reached(loss, fit_intercept):
         fit(loss=loss, fit_intercept=fit_intercept, features=ATOMS.take(range(k)), tol=1e-8)
 
 
-@pytest.mark.one_case
 @each_loss
 def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
     """All draws are looked at, also where rounding keeps a batch from being solved to the
@@ -160,7 +158,6 @@ def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
     assert infos[-1].n_drawn == 300
 
 
-@pytest.mark.one_case
 @each_loss
 def test_one_pass_comes_close(loss):
     """Algorithm 1 ends within a few per cent of the optimum over the same draws, and looks at all
@@ -194,7 +191,6 @@ def test_batch_size_does_not_move_the_optimum(loss):
     assert np.ptp(f, axis=0).max() < 0.02
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(("gamma", "alpha"), [(1e-4, 1e-7), (1e-2, 1e-6), (0.3, 1e-8)])
 def test_ill_conditioned(gamma, alpha):
     """Nearly equal features and hardly any penalty still converge, in seconds."""
@@ -240,7 +236,6 @@ def test_inputs_far_from_zero_end():
 # Classes
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("exact", [False, True])
 def test_many_classes_are_one_versus_rest(loss, exact):
@@ -272,7 +267,6 @@ def test_many_classes_are_one_versus_rest(loss, exact):
     assert model.info.dual_gap == pytest.approx(sum(b.info.dual_gap for b in binary))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "kinds", [(0, 1), (-1, 1), (False, True), (2.5, 7.0), ("no", "yes")], ids=str
 )
@@ -290,7 +284,6 @@ def test_any_two_labels(kinds):
 # Dictionaries
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", [*KERNELS, "perceptron"])
 def test_named_kernels(name):
     """Every name is a dictionary that fits, the same for the same seed and another one for another
@@ -329,7 +322,6 @@ def test_linear_beside_random_features(exact):
     assert dense_coef(alone, 3) == pytest.approx(theirs.coef_, abs=1e-5)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [False, True])
 def test_support_indexes_the_dictionary(exact):
     """model.features is the dictionary at model.support, in ascending order, for a FeatureSet and
@@ -354,7 +346,6 @@ def test_support_indexes_the_dictionary(exact):
 # Paths
 
 
-@pytest.mark.one_case
 @each_loss
 def test_path(loss):
     """Penalties descend from the largest useful one; each model has the objective of a fit without
@@ -393,7 +384,6 @@ def test_path_of_many_classes_starts_empty():
 # Stopping
 
 
-@pytest.mark.one_case
 @each_loss
 def test_max_iter(loss):
     """A fit that is cut short warns of gap, tolerance and cure; its model is valid, and its gap
@@ -424,7 +414,6 @@ def test_largest_value(activation):
     assert np.isinf(features.largest_value).sum() == (23 if activation == "relu" else 3)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_a_fit_that_begins_in_single_precision_is_certified_in_double(loss, exact, monkeypatch):

@@ -232,7 +232,7 @@ def test_the_distance_to_the_mean_of_the_folds_is_taken_off(name, rng):
     paths = [path_of_folds(apart, rng)]
     stack, whole = (Stack.of(loss, paths, True) for loss in (apart, grouped))
     assert stack.used
-    b, u = stack.best_constant, stack.weights
+    b, u = stack.constant_margins, stack.weights
     own, mean = (b + u * (M - b) for M in (paths[0].predictions, paths[0].means))
     h = 1e-4 * (own - mean)
     steps = [apart.losses(mean + step) for step in (h, 0 * h, -h)]

@@ -40,7 +40,6 @@ def fit(name, rows=slice(None), features=FIXED, **how):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "Algorithm 1"])
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_optimum_is_that_of_a_fit_from_nothing(name, exact):
@@ -59,7 +58,6 @@ def test_the_optimum_is_that_of_a_fit_from_nothing(name, exact):
         )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", TARGETS)
 def test_it_takes_fewer_passes_than_a_fit_from_nothing(name):
     start = fit(name)
@@ -79,7 +77,6 @@ def test_it_takes_fewer_passes_than_a_fit_from_nothing(name):
     assert passes(start=start, alpha=0.8 * start.info.alpha) < passes(alpha=0.8 * start.info.alpha)
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_dictionary_that_learns_goes_on(name):
@@ -220,7 +217,6 @@ def test_a_frame_of_numbers_after_an_array():
     assert bits(one) == bits(other)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "home",
     [
@@ -255,8 +251,8 @@ def test_without_a_penalty_the_terms_are_those_of_the_start(name):
 @pytest.mark.slow
 def test_without_a_penalty_a_linear_model_stays_one():
     y = X @ [1.0, 2.0, 3.0] + 0.1 * RNG.standard_normal(N)
-    start = srf.sparse_rf(X[FIRST], y[FIRST], rng=0)
-    model = srf.sparse_rf(X[HALF], y[HALF] + 1, start=start, rng=0)
+    start = srf.sparse_rf(X[FIRST], y[FIRST], effort=0.3, rng=0)
+    model = srf.sparse_rf(X[HALF], y[HALF] + 1, start=start, effort=0.3, rng=0)
     assert r2(model, X, y + 1) > 0.98 and len(model.support) <= len(start.support)
 
 
@@ -335,3 +331,19 @@ OF_LABELS = srf.sparse_rf(X, TARGETS["multinomial"], loss="logistic", **SMALL)
 def test_what_is_wrong_is_said(error, message, call):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("given", ["start", "features"])
+def test_linear_functions_of_a_model_of_the_default_keep_their_indices(given, tmp_path):
+    """Those of a model that is given are terms of its features: they are not added up, as those of
+    members are, under an index that another term may have."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 4))
+    y = 3 * X[:, 0] + X[:, 1] + np.sin(2 * X[:, 2]) * X[:, 3] + 0.3 * rng.standard_normal(300)
+    first = srf.sparse_rf(X, y, rng=0)
+    assert any(block.is_matrix for block in first.features.blocks)
+
+    again = srf.sparse_rf(X, y, rng=0, **{given: first if given == "start" else first.features})
+    assert (np.diff(again.support) > 0).all()
+    again.save(tmp_path / "again.npz")
+    np.testing.assert_array_equal(srf.load(tmp_path / "again.npz").predict(X), again.predict(X))

@@ -73,7 +73,6 @@ def told_of_units(name, X, y=Y, **options):
     return [str(each.message) for each in caught if "very different spread" in str(each.message)]
 
 
-@pytest.mark.one_case
 @each_fit
 @each_features
 def test_the_unit_of_a_column_changes_no_bit(name, kind):

@@ -49,7 +49,6 @@ def corrupt(X, garbage):
     X.indptr[0] = 0
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("garbage", GARBAGE)
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("name", FITS)

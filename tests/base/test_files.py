@@ -74,7 +74,6 @@ model.{how}({str(path)!r})
     assert path.read_bytes() == b"earlier"
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("how", WRITERS)
 def test_a_reader_never_sees_a_part(model, how, tmp_path):
     """While a file is written again and again, who reads it finds a whole one."""

@@ -66,7 +66,6 @@ def same_bits(work):
     assert got == expected
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("size", EXTREME)
 @pytest.mark.parametrize("name", FITS)
 def test_fits_of_extreme_numbers(name, size):
@@ -87,7 +86,6 @@ def test_fits_of_labels(name):
     same_bits(lambda: bits(FITS[name](X, LABELS, loss="logistic")))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("loss", TARGETS)
 @pytest.mark.parametrize("name", BY_LOSS)
@@ -101,7 +99,6 @@ def test_fits_of_every_loss(name, loss, workers):
     same_bits(lambda: bits(BY_LOSS[name](ROWS, TARGETS[loss], **how)))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("home", HOMES)
 def test_fits_wherever_rows_are(home):
     y = TARGETS["logistic"]
@@ -140,7 +137,6 @@ MODELS = (
 )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("what", ABOUT_MODELS)
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_asked_of_models(models, name, what):
@@ -165,7 +161,6 @@ def test_what_is_asked_of_models(models, name, what):
         same_bits(work)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill", "sums"])
 def test_other_functions(name):
     y = TARGETS["squared"]

@@ -15,7 +15,7 @@ from sparserf._base import display as _display
 from sparserf._base import progress as reports
 from sparserf.algorithms import task
 
-AFTER_TWO_SECONDS = _display.UNASKED  # as it is where no test sets it
+AFTER_TWO_SECONDS = _display.AUTO_DELAY  # as it is where no test sets it
 
 X = np.random.default_rng(0).uniform(-2, 2, (150, 3))
 Y = np.sin(2 * X[:, 0]) * X[:, 1]
@@ -48,7 +48,6 @@ FITS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_the_share_never_falls_and_ends_at_one(name):
@@ -137,8 +136,8 @@ def terminal(monkeypatch):
     screen.isatty = lambda: True
     for module in (_display, reports):
         monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=screen, modules=sys.modules))
-    monkeypatch.setattr(_display, "UNASKED", 0.0)
-    monkeypatch.setattr(_display, "REDRAWN", 0.0)
+    monkeypatch.setattr(_display, "AUTO_DELAY", 0.0)
+    monkeypatch.setattr(_display, "REDRAW_INTERVAL", 0.0)
     monkeypatch.delenv("TERM", raising=False)
     return screen
 
@@ -221,7 +220,7 @@ def test_the_time_that_is_left_is_an_estimate_or_what_the_limit_leaves(monkeypat
 
 def test_a_fit_is_shown_unasked_once_two_seconds_are_gone(terminal, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(_display, "UNASKED", AFTER_TWO_SECONDS)
+    monkeypatch.setattr(_display, "AUTO_DELAY", AFTER_TWO_SECONDS)
     monkeypatch.setattr(_display.time, "monotonic", lambda: now[0])
     line = _display.display("x", "terminal", None, False, time_limit=5.0)
     for now[0] in (0.0, 1.9, 2.0, 2.1):
@@ -235,9 +234,9 @@ def test_a_fit_is_shown_unasked_once_two_seconds_are_gone(terminal, monkeypatch)
 
 def test_a_short_fit_is_not_shown_and_none_where_nobody_looks(terminal, monkeypatch, caplog):
     FITS["mfga"](verbose=False)
-    monkeypatch.setattr(_display, "UNASKED", 60.0)
+    monkeypatch.setattr(_display, "AUTO_DELAY", 60.0)
     FITS["mfga"]()
-    monkeypatch.setattr(_display, "UNASKED", 0.0)
+    monkeypatch.setattr(_display, "AUTO_DELAY", 0.0)
     caplog.set_level("INFO")
     for stream in (io.StringIO(), None, object()):
         monkeypatch.setattr(reports.sys, "stderr", stream)
@@ -294,7 +293,6 @@ class Line:
         pass
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill"])
 def test_fits_within_a_call_show_how_far_it_is(name, monkeypatch):
     """Between the ends of its fits, too: the share rises as the iterations of a fit end. Nothing
@@ -370,7 +368,7 @@ def test_a_notebook_shows_progress_as_an_output_of_the_cell(verbose, monkeypatch
         outputs.append(data)
         return SimpleNamespace(update=lambda data, raw: outputs.append(data))
 
-    monkeypatch.setattr(_display, "UNASKED", 0.0)
+    monkeypatch.setattr(_display, "AUTO_DELAY", 0.0)
     shell = SimpleNamespace(
         get_ipython=lambda: SimpleNamespace(kernel=True), display=SimpleNamespace(display=display)
     )
@@ -385,7 +383,6 @@ def test_a_notebook_shows_progress_as_an_output_of_the_cell(verbose, monkeypatch
     assert (outputs[-1]["text/html"] == "") is (verbose is None)
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_showing_progress_computes_nothing_more(name, terminal, monkeypatch):

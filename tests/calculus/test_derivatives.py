@@ -51,7 +51,6 @@ def away_from_knots(encoder, X):
     return good
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_derivatives_are_limits_of_differences(models, name):
     model = models[name]
@@ -110,7 +109,6 @@ def drawn_blocks(rng, d, m):
     return blocks
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", range(4 + 2 * len(ACTIVATIONS)))
 def test_every_kind_of_feature_by_every_kind_of_encoding(models, kind, rng):
     """Several encodings of a column have mixed derivatives, too."""
@@ -137,7 +135,6 @@ def test_every_kind_of_feature_by_every_kind_of_encoding(models, kind, rng):
     np.testing.assert_allclose(one, gradient[:, 1], rtol=0, atol=1e-13 * np.abs(gradient).max())
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("home", [*HOMES, "csr", "fortran"])
 @pytest.mark.parametrize("name", ["auto", "multinomial", "bumps", "cubes", "relu"])
 def test_the_same_in_every_home(models, name, home):
@@ -158,7 +155,6 @@ def test_the_same_in_every_home(models, name, home):
         )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["auto", "multinomial", "bumps", "cubes"])
 def test_on_a_device(models, name, monkeypatch):
     device, model = HOMES["device"], models[name]

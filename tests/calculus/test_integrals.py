@@ -27,7 +27,6 @@ def by_sobol(model, box):
 BOX = {0: (-1.0, 2.0), 1: (-12.0, 0.3), 2: 0.2, 3: (-2, 2)}
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_against_sobol_points_and_a_fine_grid(models, name):
     model = models[name]
@@ -58,7 +57,6 @@ def test_against_quadrature_in_two_inputs(models, name):
     assert abs(value - expected) <= error + 1e-12
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("activation", ["relu", "sign", "tanh"])
 @pytest.mark.parametrize("n_inputs", [1, 2, 3, 5])
 def test_functions_of_several_inputs(models, activation, n_inputs, rng):

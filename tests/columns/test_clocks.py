@@ -441,7 +441,6 @@ def models():
 
 
 # which finds fewer terms in numbers
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", [name for name in FITS if name != "mfga"])
 def test_seasons_weeks_and_hours_are_learnt(name):
     tables = [table[["at", "a"]] for table in (FRAME, NUMBERS)]
@@ -450,7 +449,6 @@ def test_seasons_weeks_and_hours_are_learnt(name):
     assert error < (0.12 if name in ("raw", "drp", "sparse_rf") else 0.45) and error < 0.5 * other
 
 
-@pytest.mark.one_case
 @each_fit
 def test_every_library_and_the_file(models, name, tmp_path):
     table, fitted = models
@@ -558,7 +556,6 @@ def test_constraints_in_a_date(constraint):
         assert model.is_monotone("at", {"a": 0, "clock": dt.time(12)}, sign=1)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["gaussian", "bumps", "raw", "mfga"])
 def test_calculus_and_proofs(models, name):
     table, fitted = models
@@ -618,7 +615,6 @@ def test_proofs_and_means_over_many_years(years, monkeypatch):
 # Exports
 
 
-@pytest.mark.one_case
 @each_fit
 def test_python_code(models, name):
     table, fitted = models
@@ -686,7 +682,6 @@ def duckdb_of(table):
     return lambda query: np.array(connection.execute(query).fetchall())[:, 0]
 
 
-@pytest.mark.one_case
 @each_fit
 @pytest.mark.parametrize("engine", [sqlite_of, duckdb_of])
 def test_sql(models, name, engine):

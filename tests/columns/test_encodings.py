@@ -86,7 +86,7 @@ def test_csr_columns_without_zeros(seed, zeros):
     if zeros == "of one column":
         X[rng.random(400) < 0.3, 1] = 0.0
     y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(400)
-    model = srf.sparse_rf(sp.csr_array(X[:300]), y[:300], rng=0)
+    model = srf.sparse_rf(sp.csr_array(X[:300]), y[:300], effort=0.3, rng=0)
     assert np.isfinite(model.coef).all()
     assert np.mean((model.predict(sp.csr_array(X[300:])) - y[300:]) ** 2) < 0.1 * y.var()
 

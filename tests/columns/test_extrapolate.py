@@ -74,7 +74,6 @@ def answer_of(language, model, rows, folder):
 # ------------------------------------------------------------------- what a model predicts
 
 
-@pytest.mark.one_case
 def test_rows_count_as_their_nearest_within_the_ranges(model, tmp_path):
     expected = model.predict(HELD)
     np.testing.assert_array_equal(model.predict(FAR), expected)
@@ -90,7 +89,6 @@ def test_rows_count_as_their_nearest_within_the_ranges(model, tmp_path):
     assert np.median(np.abs(single - expected)) < 1e-5
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", [name for name in FITS if name != "default"])
 def test_within_the_ranges_no_bit_changes(name):
     model, other = fit(**FITS[name]), fit(**{**FITS[name], "extrapolate": "linear"})
@@ -98,7 +96,6 @@ def test_within_the_ranges_no_bit_changes(name):
     assert np.abs(model.predict(FAR) - other.predict(FAR)).max() > 1e-3
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", ["default", "linear", "raw", "products"])
 def test_exports(name, language, tmp_path):
@@ -114,7 +111,6 @@ def test_exports(name, language, tmp_path):
     np.testing.assert_array_equal(model.predict(FAR), model.predict(HELD))
 
 
-@pytest.mark.one_case
 def test_onnx_in_single_precision(model):
     rows = FAR.astype(np.float32)
     answer = asked(model, {"X": rows})["variable"].ravel()
@@ -154,7 +150,6 @@ def test_derivatives_are_0_beyond(model):
     assert np.median(np.abs(np.stack(slopes, axis=1) - model.gradient(X))) < 1e-5
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["default", "linear", "raw"])
 def test_bounds_of_the_ranges_hold_everywhere(name):
     model = fit(**FITS[name])
@@ -169,7 +164,6 @@ def test_bounds_of_the_ranges_hold_everywhere(name):
     assert np.ptp(f) > 0.3 * width
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["default", "linear", "raw"])
 def test_means(name):
     """The mean over a box is that of f at a fine grid."""
@@ -180,7 +174,6 @@ def test_means(name):
     assert abs(value - model.decision_function(grid).mean()) < 1e-3 * np.ptp(Y)
 
 
-@pytest.mark.one_case
 def test_shapley_values(model):
     values, held = (model.shapley(rows[:20], X[:30], rng=0) for rows in (FAR, HELD))
     np.testing.assert_allclose(values, held, rtol=0, atol=1e-9)
@@ -223,7 +216,6 @@ def test_rows_of_weight_0_do_not_count():
     np.testing.assert_array_equal(model.predict(FAR), model.predict(HELD))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("how", [FITS["default"], GIVEN])
 def test_constant_columns_missing_cells_and_categories(how):
     x = X[:, 0].copy()
@@ -268,7 +260,6 @@ def test_times_are_held_and_the_angles_of_a_year_go_on():
         assert np.abs(other.predict(far) - model.predict(far)).max() > 0.1
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.CopiedRowsWarning")
 @pytest.mark.parametrize("how", [{}, GIVEN, {**GIVEN, "features": srf.Linear()}])
 def test_entries_of_csr_rows_are_held_and_zeros_stay_zeros(how):
@@ -371,7 +362,6 @@ def test_given_alpha_stays_linear_and_bad_words_are_refused():
 # ---------------------------------------------------------------------------------- folds
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["auto", srf.Linear()])
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_folds_say_what_a_constant_model_is_worth_beyond_its_rows(kind, features):

@@ -79,7 +79,6 @@ def test_models_learn_from_missing_cells(fit):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "fit", [FITS[name] for name in ("auto", "gaussian", "harfe", "mfga")], ids=lambda fit: ""
 )
@@ -169,7 +168,6 @@ def test_a_column_without_any_number():
 # Categories and names
 
 
-@pytest.mark.one_case
 @each_fit
 def test_a_table(fit, tmp_path):
     model = fit(TABLE, OF_TABLE)
@@ -240,7 +238,6 @@ def test_means_of_levels_are_weighted():
     assert np.corrcoef(one.predict(TABLE[["shop"]]), two.predict(TABLE[["shop"]]))[0, 1] > 0.995
 
 
-@pytest.mark.one_case
 @each_fit
 def test_rows_of_weight_zero_have_no_levels(fit):
     """Neither levels nor missing cells of rows of weight zero change a bit of the fit."""
@@ -305,7 +302,6 @@ def test_features_of_a_table_are_a_dictionary():
     assert r2(sums.fit(srf.mfga, n_nonzero_coefs=20, alpha=1e-3), TABLE, OF_TABLE) > 0.5
 
 
-@pytest.mark.one_case
 @each_fit
 @pytest.mark.parametrize("there", [X, HOLES], ids=["whole", "holes"])
 def test_a_frame_of_numbers_is_an_array(fit, there):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from sparserf._core import moments
-from sparserf.calculus.encodings import slopes
+from sparserf.calculus.encodings import encoding_derivatives
 from sparserf.columns.encoder import ColumnEncoder
 from sparserf.columns.kinds import KINDS, Encoding
 
@@ -43,7 +43,7 @@ def test_derivatives_and_their_bounds(k):
     encoder, h, x = encoder_of(k, 0.7), 1e-5, np.sort(X)
     u = [encoder.transform((x + shift)[:, None])[:, 0] for shift in (-h, 0, h)]
     first, second = zip(
-        *(slopes(encoder, (x + shift)[:, None]) for shift in (-h, 0, h)), strict=True
+        *(encoding_derivatives(encoder, (x + shift)[:, None]) for shift in (-h, 0, h)), strict=True
     )
     first = [np.broadcast_to(each[:, 0], len(x)) for each in first]
     np.testing.assert_allclose(first[1], (u[2] - u[0]) / (2 * h), rtol=1e-7, atol=1e-8)

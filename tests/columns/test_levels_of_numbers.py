@@ -62,7 +62,6 @@ def test_rows_of_either_precision_predict_the_same(trained, predicted, home, lev
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
 @pytest.mark.parametrize("trained", BOTH)
 @pytest.mark.parametrize("predicted", BOTH)

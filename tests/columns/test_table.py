@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import sparserf as srf
 from sparserf.columns import plain
 from sparserf.columns import table as table_module
-from sparserf.columns.table import ARRAYS, Table, is_frame
+from sparserf.columns.frames import is_frame
+from sparserf.columns.table import ARRAYS, Table
 
 NAN = np.nan
 FRAMES = {
@@ -816,7 +817,8 @@ def test_no_library_of_data_frames_is_imported_without_one(tmp_path):
     scikit-learn."""
     code = """if True:
         import sys, numpy as np, scipy.sparse, sparserf
-        from sparserf.columns.table import ARRAYS, Table, is_frame
+        from sparserf.columns.frames import is_frame
+        from sparserf.columns.table import Table
         assert not any(map(is_frame, (np.eye(2), [[1]], scipy.sparse.eye_array(2), None, "x")))
         X = np.array([["b", 1.0]], object)
         assert Table.learn(X, [0])[1].read(X).tolist() == [[0.0, 1.0]]
@@ -1066,7 +1068,6 @@ def test_columns_are_read_together_as_one_by_one(library, kind, monkeypatch):
     np.testing.assert_array_equal(read, alone)
 
 
-@pytest.mark.one_case
 @each_frame
 def test_a_row_of_thousands_of_numbers_takes_no_call_for_each_column(frame, monkeypatch):
     X = frame({f"c{j}": np.array([j % 7], "float32" if j % 3 else "int64") for j in range(2000)})
@@ -1079,7 +1080,6 @@ def test_a_row_of_thousands_of_numbers_takes_no_call_for_each_column(frame, monk
         np.testing.assert_array_equal(table.read(each), [np.arange(2000) % 7])
 
 
-@pytest.mark.one_case
 @each_frame
 def test_an_infinite_cell_among_thousands_of_columns_is_named(frame):
     X = frame({f"c{j}": [np.inf if j == 1234 else 1.0] for j in range(2000)})

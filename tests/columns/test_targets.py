@@ -80,7 +80,6 @@ def test_labels_of_any_library():
             FITS["mfga"](y)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "y", [Y > 0, (Y > 0).astype(int), (Y > 0).astype(float), (Y > 0).astype(object)]
 )
@@ -195,7 +194,6 @@ HELD = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("held", HELD)
 def test_decimals_are_numbers_wherever_rows_have_one(fit, held):
     expected = fit(np.array(DECIMALS, float))
@@ -291,7 +289,6 @@ def test_the_loss_itself_says_that_they_are_numbers(y):
     assert model.classes is None and model.loss == "squared"
 
 
-@pytest.mark.one_case
 def test_each_function_warns_of_labels(fit):
     with pytest.warns(UserWarning, match="y is 0 or 1 alone"):
         fit(Y > 0)
@@ -313,7 +310,6 @@ def test_rows_of_weight_zero_do_not_count():
 # Shapes of y
 
 
-@pytest.mark.one_case
 def test_a_column_is_a_vector(fit):
     with pytest.warns(
         UserWarning, match=r"y has shape \(200, 1\), one column, and is taken as a vector"
@@ -340,7 +336,6 @@ def explained(model, several=SEVERAL):
     return 1 - ((model.predict(X) - several) ** 2).mean(axis=0) / several.var(axis=0)
 
 
-@pytest.mark.one_case
 def test_several_outputs_share_a_support(fit, tmp_path):
     model = fit(SEVERAL)
     n_terms = len(model.features)
@@ -357,7 +352,6 @@ def test_several_outputs_share_a_support(fit, tmp_path):
     assert same(model, fit(SEVERAL, workers=2))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse_rf", "harfe"])
 def test_each_output_has_the_coefficients_of_its_own_fit(name):
     """With one dictionary and penalty, the support is the union of the supports of fits to each
@@ -428,7 +422,6 @@ def test_sums_of_several_outputs(method, how):
     np.testing.assert_allclose(model.predict(X), plain.predict(X), atol=30 * tight)
 
 
-@pytest.mark.one_case
 def test_weights_of_several_outputs(fit):
     """Targets of rows of weight zero do not matter."""
     weight = np.ones(N)

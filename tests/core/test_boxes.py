@@ -30,8 +30,8 @@ from sparserf.features.growth import (
     Pass,
     Trees,
     column_edges,
+    rounding_unit,
     steps_of,
-    unit_of,
 )
 
 from ..conftest import SIZES, each_dtype, read_only
@@ -394,7 +394,7 @@ def test_shares_of_drawn_rows_and_of_pairs_of_trees(rng):
 
 def in_units(gradient, curvature):
     """Return the steps of rows, their units, and the gradient and curvature that they are."""
-    units = np.array([unit_of(abs(x).sum()) for x in (gradient, curvature)])
+    units = np.array([rounding_unit(abs(x).sum()) for x in (gradient, curvature)])
     steps = steps_of(gradient, curvature, units)
     return steps, units, units[0] * (steps >> 32), units[1] * (steps & (2**32 - 1))
 
@@ -491,9 +491,9 @@ def test_sums_of_steps_are_exact_and_near_those_of_numbers(rng, n):
 
 @pytest.mark.parametrize("total", [0.0, 5e-324, 1e-310, 1.0, 2.0**40, 1e300])
 def test_units_are_powers_of_two_that_rounding_of_the_total_does_not_change(total):
-    unit = unit_of(total)
+    unit = rounding_unit(total)
     assert unit > 0 and np.frexp(unit)[0] == 0.5
-    assert unit == unit_of(total * (1 - 1e-9)) == unit_of(total * (1 + 1e-9))
+    assert unit == rounding_unit(total * (1 - 1e-9)) == rounding_unit(total * (1 + 1e-9))
     assert total / unit < 2**30
 
 
@@ -606,7 +606,6 @@ LIMITS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("node_share", [0.2, 0.7, 1.0])
 @pytest.mark.parametrize("max_conditions", [1, 2, 4])
@@ -668,7 +667,6 @@ def test_wide_rows_whose_trees_keep_few_histograms_grow_the_boxes_of_passes(rng)
     np.testing.assert_array_equal(boxes, grow(2, bins, gradient, cuts=[0, n], **how))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_boxes_are_the_same_for_any_workers_and_chunks(rng, share):
     n, n_bins = 20_000, np.array([1, 2, 9, 40, 255])
@@ -721,7 +719,6 @@ def test_boxes_keep_limits(rng):
                     assert sign == limits.monotone[column] * (1 if low > 0 else -1)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("n", [0, 1, 63, 1000, 9000])
 def test_sums_in_nodes_are_those_in_their_boxes(rng, n, limits):

@@ -55,14 +55,14 @@ def test_turns_are_the_multinomial_loss(rng):
     y = np.stack(targets)
     assert_allclose(turns.loss(z), (s * loss.value(z, y)).sum())
     assert_allclose(turns.slopes(z), s * loss.derivative(z, y))
-    turns.begin(z)
+    turns.begin_sweep(z)
     for k in range(4):
         own = turns.target(k)
         assert_allclose(CLASS_VERSUS_REST.value(z[k], own), loss.value(z, y).sum(axis=0))
         assert_allclose(CLASS_VERSUS_REST.derivative(z[k], own), loss.derivative(z, y)[k])
         assert_allclose(turns.probability(z, k), loss.derivative(z, y)[k] + (label == k))
         z[k] += rng.normal(size=50)
-        turns.end(k, z[k])
+        turns.end_turn(k, z[k])
 
 
 def paths_task(X, y, **how):
@@ -122,7 +122,7 @@ def test_a_ridge_path_is_ridge_regression(rng):
 def test_folds_on_threads_have_the_same_bits(rng):
     X = rng.normal(size=(150, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1]
-    one, two = (srf.sparse_rf(X, y, rng=0, workers=n, verbose=False) for n in (1, 2))
+    one, two = (srf.sparse_rf(X, y, effort=0.2, rng=0, workers=n, verbose=False) for n in (1, 2))
     assert np.array_equal(one.predict(X), two.predict(X))
 
 

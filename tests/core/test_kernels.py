@@ -321,7 +321,6 @@ def test_what_is_left_in_a_tile_from_another_changes_no_bit(n_rows, kind, dtype,
     assert found[0][0] == found[0][1]
 
 
-@pytest.mark.one_case
 @each_level
 @each_dtype
 @each_kind
@@ -580,7 +579,6 @@ def exact(activation, dtype):
         return x, high, np.array([float(value - float(value)) for value in y])
 
 
-@pytest.mark.one_case
 @each_level
 @pytest.mark.parametrize(("dtype", "floor"), [(np.float64, 1e-6), (np.float32, 2.0**-20)])
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
@@ -636,7 +634,6 @@ def bump(x, level):
     return out[:, 0]
 
 
-@pytest.mark.one_case
 @each_level
 @pytest.mark.parametrize(("dtype", "limit"), [(np.float64, 708.0), (np.float32, 87.0)])
 def test_bumps_are_exact_to_a_unit_and_a_half(dtype, limit, level):

@@ -53,7 +53,6 @@ for level in (*range(len(LEVELS)), -1):
 """
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", LEVELS)
 def test_level_is_forced_in_all_kernels(name):
     done = python(BITS, SPARSERF_LEVEL=name, PYTHONHASHSEED="0")

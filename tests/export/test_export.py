@@ -275,7 +275,6 @@ def error_of(answer, model, X):
     return np.abs(answer.reshape(expected.shape) - expected).max() / np.abs(expected).max()
 
 
-@pytest.mark.one_case
 @regressions
 def test_onnx_of_float32(name, make):
     model, rows = fitted(name, make), rows_for(name).astype(np.float32)
@@ -294,7 +293,6 @@ def test_onnx_of_float64(name, make):
     assert np.abs(answer.reshape(expected.shape) - expected).max() <= 1e-13 * size(model, rows)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_onnx_stays_within_the_limits(dtype):
     """They are neither met from beyond by rounding, nor by a missing number."""
@@ -475,7 +473,6 @@ def test_onnx_where_an_empty_string_is_missing():
     assert np.allclose(answer, model.predict(frame), rtol=1e-12)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("strings", [True, False])
 def test_onnx_of_an_array_with_categories(strings):
     cells = np.array([SEEN[:, 0], FRAME["kind" if strings else "floor"]], object).T
@@ -588,7 +585,6 @@ def one_by_one(function, X, n_outputs):
     return out
 
 
-@pytest.mark.one_case
 @needs_compiler
 @regressions
 def test_c_of_real_targets(name, make, tmp_path):
@@ -610,7 +606,6 @@ def test_c_of_real_targets(name, make, tmp_path):
         assert np.array_equal(one_by_one(library.predict, rows[:9], n_outputs), f[:9])
 
 
-@pytest.mark.one_case
 @needs_compiler
 @pytest.mark.parametrize("several", [False, True])
 def test_rates_that_overflow_are_the_largest_number_in_all_languages(several, tmp_path):
@@ -638,7 +633,6 @@ def test_rates_that_overflow_are_the_largest_number_in_all_languages(several, tm
     assert np.isfinite(single).all()
 
 
-@pytest.mark.one_case
 @needs_compiler
 @classifiers
 def test_c_of_classes(name, make, tmp_path):
@@ -721,7 +715,6 @@ def test_c_refuses_fast_math(tmp_path):
     assert done.returncode and "without -ffast-math" in done.stderr
 
 
-@pytest.mark.one_case
 @needs_compiler
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
 def test_phases_of_any_size(activation, tmp_path):

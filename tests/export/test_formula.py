@@ -62,7 +62,6 @@ def assert_same(model, f, rows):
     assert np.abs(f - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_code_computes_what_the_model_does(models, name):
     model = models[name]
@@ -261,7 +260,6 @@ def test_bad_arguments_are_named(models, wrong):
         models["linear"].formula(**wrong)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("loss", "lower", "upper"),
     [("squared", -0.1, 0.4), ("squared", None, 0.1), ("poisson", 0.7, 1.3)],

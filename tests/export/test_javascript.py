@@ -44,7 +44,6 @@ def assert_predicts(model, code, rows, cells):
     assert not answers
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_code_computes_what_the_model_does(models, name):
     model, rows = models[name], np.concatenate([X[:60], 30 * X[:20]])
@@ -89,7 +88,6 @@ def test_dates_durations_and_times_of_day():
     assert_predicts(model, code, data, rows_of(cells.assign(born=days)))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("labels", [[True, False], [2**60, 3], [0.5, 1.5], ["</script>", "b'"]])
 def test_labels_of_any_type(labels):
     y = np.array(labels)[(Y > 0).astype(int)]
@@ -111,7 +109,6 @@ def hostile_frame(n=500):
     return data, y + 3 * data["of levels"].map(HOSTILE.index)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("how", [{"features": srf.Rules()}, {}], ids=["rules", "auto"])
 def test_hostile_names_and_levels(how):
     data, y = hostile_frame()
@@ -122,7 +119,6 @@ def test_hostile_names_and_levels(how):
     assert_predicts(model, code, data, rows_of(data))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "levels", [[0.1, 0.7, 2.5], [1, 2, 7], [2**60, 3, 2**61], [True, False], ["a", "b", "c"]]
 )
@@ -163,7 +159,6 @@ def test_counts_in_csr_rows():
     assert_predicts(model, model.formula("javascript"), counts, counts.tolist())
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared", "poisson"])
 def test_code_stays_within_the_limits(loss):
     y = np.exp(Y) if loss == "poisson" else Y

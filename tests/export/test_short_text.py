@@ -131,7 +131,6 @@ def assert_on_a_screen(model, rows):
     assert widest(repr(model)) <= WIDTH and widest(repr(model.info)) <= WIDTH
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_all_kinds_of_models_fit_a_screen(models, name):
     assert_on_a_screen(models[name], X[:50])

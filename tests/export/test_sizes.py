@@ -45,7 +45,6 @@ def test_files_are_small_and_read_back_to_the_same_bits(model, tmp_path):
     assert has_centers or (tmp_path / "m.npz").stat().st_size < 0.3 * WEIGHTS.nbytes
 
 
-@pytest.mark.one_case
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C")
 def test_c_is_small(model, tmp_path):
     text = model.to_c(tmp_path / "m.c")
@@ -69,7 +68,6 @@ def test_c_is_small(model, tmp_path):
     np.testing.assert_allclose(f, model.predict(X), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.one_case
 def test_graphs_are_small(model):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

@@ -108,7 +108,6 @@ def assert_same(engine, model, columns, rows, **about):
     assert set(engine.types(code)[1 if labels is None else 2 :]) == {double}
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", MODELS)
 def test_engines_predict_what_the_model_does(engine, fitted, name):
     if name not in fitted:
@@ -176,7 +175,6 @@ def test_a_thousand_terms_and_more(engine):
     assert_same(engine, model, {f"x{j}": wide[:5, j].tolist() for j in range(8)}, wide[:5])
 
 
-@pytest.mark.one_case
 def test_a_column_that_is_not_there_is_an_error(engine):
     """SQLite would read its name as a text, and that as 0."""
     model = srf.drp(X, Y, alpha=0.01, rng=0)

@@ -55,7 +55,6 @@ def test_values_anywhere():
     assert np.array_equal(np.from_dlpack(there.to_device(strict.Device("CPU_DEVICE"))), phi)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("home", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("weights", ["equal", "two", "different"])

@@ -126,7 +126,7 @@ def test_moves_that_succeed_make_more_and_the_base_keeps_its_share(rng):
 # Fits
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fits_learn_which_inputs_matter(rng):
     X, y = friedman(rng, 1500, 30)
     X_test, y_test = friedman(rng, 1500, 30)
@@ -146,9 +146,9 @@ def penalised(alpha):
 @pytest.mark.parametrize("alpha", [0.02, None])
 @pytest.mark.slow
 def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
-    X, y = friedman(rng, 900)
+    X, y = friedman(rng, 500)
     how = {"features": "auto", "loss": loss, "rng": 3} | penalised(alpha)
-    models = [sparse_rf(X, signs(y, loss), workers=workers, **how) for workers in (1, 1, 2, 3)]
+    models = [sparse_rf(X, signs(y, loss), workers=workers, **how) for workers in (1, 3)]
     assert len(models[0].coef) > 3
     for model in models[1:]:
         np.testing.assert_array_equal(model.coef, models[0].coef)

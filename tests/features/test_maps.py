@@ -330,7 +330,6 @@ def test_gamma_that_is_given_stays(rng, kernel):
     assert resolved(Fourier(kernel, 2), rng.standard_normal((9, 2))) == Fourier(kernel, 2.0)
 
 
-@pytest.mark.one_case
 @each_metric
 @pytest.mark.parametrize("rule", [None, "knn"])
 @pytest.mark.parametrize("make", [csr_array, csr_matrix])

@@ -104,7 +104,6 @@ def test_the_kernel_of_sparse_signs_is_the_product(shape, dtype, rng):
     np.testing.assert_array_equal(from_csr, frame[1:-1])  # the same sums in the same order
 
 
-@pytest.mark.one_case
 @each_dtype
 @pytest.mark.parametrize("length", [2**k for k in range(12)])
 def test_the_hadamard_transform_is_the_product(length, dtype, rng):

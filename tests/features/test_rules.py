@@ -105,7 +105,6 @@ def test_dask_rows_grow_the_same_rules():
     np.testing.assert_allclose(model.predict(X), fit(**ONE_BATCH).predict(X), atol=1e-9)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("loss", "y"),
     [
@@ -189,7 +188,7 @@ def test_a_summary_says_what_rules_add_and_for_how_many_rows():
     assert re.fullmatch(r"if [^:]* \([0-9.]+ % of rows\)", several)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_levels_that_say_nothing_are_not_learned():
     falls = []
     for seed in range(5):
@@ -244,7 +243,6 @@ def test_strange_rows(Z):
     assert np.isfinite(fit(Z, Y[: len(Z)]).predict(Z)).all()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "Z",
     [X[:8], np.ones((50, 2)), np.full((50, 2), np.nan)],
@@ -313,7 +311,6 @@ def test_where_rules_cannot_be_grown():
         fit(gamma=1.0)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("how", [{"alpha": 0.01}, {"alpha": None, "verbose": False}])
 @pytest.mark.parametrize("order", [1, 2])
 def test_rules_of_few_columns(order, how):
@@ -403,7 +400,6 @@ def _is_met(part, row):
     return not pd.isna(cell) and bool(eval(part, {name: cell}))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [bool, "boolean"])
 def test_booleans_are_named_as_they_are(dtype, tmp_path):
     rng = np.random.default_rng(5)
@@ -486,7 +482,6 @@ def columns_of(kind, rng, n=300):
     return np.where(rng.random(Z.shape) < 0.1, np.nan, Z) if kind == "missing" else Z
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "poisson"])
 @pytest.mark.parametrize("kind", ["integers", "flags", "tenths", "missing"])
 @pytest.mark.parametrize("home", ["chunks", "dask", "device"])

@@ -172,7 +172,6 @@ def test_taylor_features_where_gamma_makes_up_for_the_size_of_the_rows(gamma, x,
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("d", "degree", "exponent", "dtype", "accuracy"),
     [

@@ -256,7 +256,6 @@ def test_s6_what_the_gap_tells_to_be_zero(seed, loss, fit_intercept, weighted):
     assert n_zero >= 20  # of 200
 
 
-@pytest.mark.one_case
 @each_loss
 @each_intercept
 def test_s6_the_path_is_continuous(loss, fit_intercept):
@@ -415,7 +414,6 @@ def check_rate(F, draws, gap, F0, gamma, references, power):
 @each_loss
 @each_intercept
 @pytest.mark.parametrize(("R", "power"), [(1, 30), (5, 250)])
-@pytest.mark.one_case
 def test_s3_convergence_on_a_finite_dictionary(loss, fit_intercept, R, power):
     """S3, Theorem 2, p uniform over M atoms: E F(w^D) <= F_bar(w_ref) + 2 gamma ||w_ref||^2 / (D -
     c) for every w_ref, F_bar(w) = lambda |sqrt(p) . w|_1 + Loss(sqrt(p) . w), c = ceil(2 (F(0) -
@@ -516,7 +514,6 @@ def kernel_machines(p, K, alpha, ridges):
         yield alpha * np.linalg.norm(u) + p.lowest(L @ u), u @ u
 
 
-@pytest.mark.one_case
 @each_loss
 @each_intercept
 @pytest.mark.parametrize(("R", "D", "power"), [(1, 20, 30), (20, 200, 400)])
@@ -570,7 +567,6 @@ def test_s4_a_batch_that_learns_counts_as_a_draw(loss, fit_intercept):
     check_rate_of_draws_that_learn(loss, fit_intercept, 4, 160, 1, 500)
 
 
-@pytest.mark.one_case
 @each_loss
 @each_intercept
 def test_s4_each_base_draw_of_a_batch_that_learns_is_found_to_count(loss, fit_intercept):
@@ -752,7 +748,6 @@ def test_a_target_of_the_other_sign(seed, loss, fit_intercept):
     agree(p, alpha, one, (-w, -b, gap))
 
 
-@pytest.mark.one_case
 @each_intercept
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("power", [-963, -664, -400, -332, -66, -30, -1, 1, 60, 66, 332, 400, 498])

@@ -9,7 +9,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import sparserf as srf
-from sparserf.linear import Inputs, RangeBasis
+from sparserf.linear import Inputs
+from sparserf.linear.range_basis import RangeBasis
 from sparserf.rows import as_rows
 
 from ..rows import homes
@@ -83,7 +84,6 @@ def test_all_rows_leave_nothing():
     assert basis.tails[-1] == 0 and basis.largest_left() == 0
 
 
-@pytest.mark.one_case
 @each_home
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_low_rank_takes_few_passes_wherever_the_rows_are(home, loss, monkeypatch):
@@ -122,7 +122,6 @@ def test_from_disk_low_rank_reads_the_file_few_times(tmp_path):
     assert n_read / N <= 45 and n_read / N <= model.info.n_passes + 2
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "weight", [None, np.where(np.arange(N) % 5 == 0, 0.0, 1 + np.arange(N) % 3)]

@@ -177,7 +177,6 @@ def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
 # Shift and scale
 
 
-@pytest.mark.one_case
 @each_layout
 @each_loss
 @pytest.mark.parametrize(("n", "d"), [(200, 8), (60, 300)])
@@ -252,7 +251,6 @@ def test_penalties_below_rounding_end(loss, n, d, scale):
         assert np.mean(model.predict(scale * X) == y) >= (0.9 if d < n else 1.0)
 
 
-@pytest.mark.one_case
 @each_layout
 @each_loss
 @pytest.mark.parametrize("size", [1e-308, 1e-200, pytest.param(1e-30, marks=nightly), 1e150])
@@ -295,7 +293,6 @@ HOW = [
 ]
 
 
-@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("kind", ["wide", "collinear", "sizes"])
 @pytest.mark.parametrize("how", HOW)

@@ -64,7 +64,6 @@ def objective(loss, phi, y, weight, alpha, w, b):
     return float(weight @ loss.value(z, y) / weight.sum() + alpha * np.abs(w).sum())
 
 
-@pytest.mark.one_case
 @each
 def test_l1_fits_are_the_optimum_of_an_oracle(name):
     """The duality gap bounds the distance to the optimum at any tolerance."""
@@ -95,7 +94,6 @@ def test_l1_fits_are_the_optimum_of_an_oracle(name):
     assert np.allclose(g[w != 0], -alpha * np.sign(w[w != 0]), atol=1e-4 * size)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["huber", "quantile"])
 @pytest.mark.parametrize("unit", [1e-100, 1e-3, 1e4, 1e100])
 def test_losses_of_residuals_are_equivariant(name, unit):
@@ -125,7 +123,6 @@ def test_losses_of_residuals_are_equivariant(name, unit):
     assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("unit", [1e-25, 1e-4, 1e6, 1e25])
 def test_log_links_absorb_the_unit_of_y(unit):
     for name, alpha in (("poisson", 0.05 * unit), ("tweedie", 0.05 * unit**0.5), ("gamma", 0.01)):
@@ -234,7 +231,6 @@ def test_drp_of_several_outputs_is_one_after_the_other(name):
         assert np.allclose(model.predict(X)[:, k], one.predict(X), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.one_case
 @each_new
 def test_drp_with_a_sketch_finds_the_same(name):
     wide = np.hstack([X, np.random.default_rng(1).standard_normal((N, 500))])
@@ -244,7 +240,6 @@ def test_drp_with_a_sketch_finds_the_same(name):
     assert np.linalg.norm(plain.coef - sketched.coef) <= 3e-6 * np.linalg.norm(plain.coef)
 
 
-@pytest.mark.one_case
 @each_new
 @pytest.mark.parametrize("fit", [srf.harfe, srf.mfga])
 def test_harfe_and_mfga_minimise_over_their_terms(name, fit):
@@ -267,7 +262,6 @@ def test_harfe_and_mfga_minimise_over_their_terms(name, fit):
     assert model.info.dual_gap >= 0
 
 
-@pytest.mark.one_case
 @each_new
 def test_harfe_of_fewer_rows_than_terms(name):
     loss, few, y = OBJECTS[name], X[:30], Y[name][:30]
@@ -328,7 +322,6 @@ def test_quantiles_hold_their_share_out_of_sample():
         assert abs(np.mean(y[3000:] < model.predict(x[3000:])) - level) < 0.03
 
 
-@pytest.mark.one_case
 @each_new
 def test_sparse_rows_and_chunks_give_the_same_model(name):
     one = srf.sparse_rf(X, Y[name], loss=name, alpha=ALPHA[name], **EXACT)

@@ -100,7 +100,6 @@ def target_of(name, y):
     return y + 0.1 if name == "gamma" else y
 
 
-@pytest.mark.one_case
 @each
 @settings(max_examples=n_examples(100))
 @given(z=points, y=counts)
@@ -115,7 +114,6 @@ def test_values_are_those_of_the_formula(name, z, y):
     )
 
 
-@pytest.mark.one_case
 @each
 @settings(max_examples=n_examples(100))
 @given(z=points, y=counts)
@@ -131,7 +129,6 @@ def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
         )
 
 
-@pytest.mark.one_case
 @each
 @settings(max_examples=n_examples(40))
 @given(z=points, y=counts, share=st.floats(0, 1))
@@ -155,7 +152,6 @@ def test_conjugates_are_the_largest_difference(name, z, y, share):
     assert np.isclose(Loss.conjugate(loss, u, np.array([y]))[0], found, rtol=1e-6, atol=1e-6 * size)
 
 
-@pytest.mark.one_case
 @each
 @settings(max_examples=n_examples(100))
 @given(z=points, y=counts, at=points, share=st.floats(0, 1))
@@ -282,7 +278,6 @@ def test_a_step_without_curvature_is_finite_or_downward():
     assert Gamma().intercept_step(0.0, 0.0) == pytest.approx(np.log(1e-300))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("power", [1.001, 1.05, 1.5, 1.95, 1.999])
 def test_tweedie_losses_are_half_the_deviance(power):
     """scikit-learn has the same deviance. Near the powers 1 and 2 it is that of `Poisson` and of

@@ -153,7 +153,6 @@ def test_a_class_of_hardly_any_weight_has_thresholds_apart():
 # -- fits
 
 
-@pytest.mark.one_case
 @every_fit
 def test_thresholds_ascend_and_are_those_of_the_constant_or_better(fit):
     model = fit(X, Y, loss="ordinal")
@@ -219,7 +218,6 @@ def test_it_is_the_model_of_statsmodels():
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict(X), atol=1e-3)
 
 
-@pytest.mark.one_case
 @every_fit
 def test_two_classes_are_the_logistic_loss(fit):
     models = [fit(X, Y > 1, loss=loss) for loss in ("ordinal", "logistic")]
@@ -227,7 +225,6 @@ def test_two_classes_are_the_logistic_loss(fit):
     np.testing.assert_array_equal(*(model.predict_proba(X) for model in models))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("fit", [FITS["drp"], FITS["default"]], ids=["drp", "default"])
 def test_given_thresholds_stay(fit):
     loss = Ordinal([-2.0, 0.0, 2.5])
@@ -248,7 +245,6 @@ def test_an_intercept_is_where_it_belongs():
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("fit", [FITS["drp"], FITS["harfe"], FITS["sparse_rf"]])
 def test_a_weight_counts_as_copies(fit, rng):
     weight = rng.integers(0, 3, len(Y))

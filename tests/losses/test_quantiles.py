@@ -105,7 +105,6 @@ def test_sorting_lowers_the_loss_of_each_row_in_which_levels_cross(smoothing, rn
     np.testing.assert_array_equal(after[~crosses], before[~crosses])
 
 
-@pytest.mark.one_case
 @every_fit
 def test_predictions_never_cross(fit):
     model = fit(X, Y, loss=Quantile(NEAR))
@@ -116,7 +115,7 @@ def test_predictions_never_cross(fit):
     assert (predicted.shape, model.coef.shape[:-1]) == ((500, 3), (3,))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @each_function
 def test_a_row_lies_below_a_level_as_often_as_it_says(fit):
     below = []
@@ -127,7 +126,6 @@ def test_a_row_lies_below_a_level_as_often_as_it_says(fit):
     np.testing.assert_allclose(np.mean(below, axis=0), LEVELS, atol=0.04)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse_rf", "harfe", "mfga", "drp"])
 def test_each_level_is_what_it_is_alone(name):
     """Levels share a dictionary, in which the fit of each is that of a model of its own."""
@@ -138,7 +136,7 @@ def test_each_level_is_what_it_is_alone(name):
         assert np.abs(f[:, k] - alone).max() < 0.02 * Y.std()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_levels_of_the_default_share_terms():
     """They have fewer than three models, and predict as well."""
     terms, losses = [], []
@@ -159,7 +157,6 @@ def test_levels_of_the_default_share_terms():
     assert few < many and joint < 1.03 * single
 
 
-@pytest.mark.one_case
 @each_function
 def test_the_bits_are_those_of_any_number_of_workers(fit):
     models = [fit(X, Y, loss=Quantile(LEVELS), workers=workers) for workers in (1, 3)]
@@ -167,7 +164,6 @@ def test_the_bits_are_those_of_any_number_of_workers(fit):
     np.testing.assert_array_equal(models[0].predict(X), models[0].predict(X, workers=3))
 
 
-@pytest.mark.one_case
 @each_function
 def test_rows_of_single_precision(fit):
     model = fit(X.astype(np.float32), Y, loss=Quantile(NEAR))
@@ -299,7 +295,6 @@ def test_a_page_tells_the_loss_and_the_share_of_each_level():
 # Intervals
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("levels", [[0.05, 0.95], [0.3, 0.5, 0.7], [0.001, 0.999]])
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 def test_intervals_of_quantiles_hold_the_share_that_was_asked_for(method, levels):

@@ -105,7 +105,6 @@ def test_the_default_is_the_same_in_all_units_of_y(loss, unit):
         assert max(losses) < 0.5 * constant
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
 def test_what_the_default_says_of_itself_is_in_units_of_y(loss):
     fit = partial(srf.sparse_rf, X, effort=0.1, rng=0, loss=loss)
@@ -120,7 +119,6 @@ def test_what_the_default_says_of_itself_is_in_units_of_y(loss):
         assert scaled.loss_parameters[name] == pytest.approx(by * value)
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [1e-20, 1e3, 1e25])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -167,7 +165,6 @@ def test_what_is_done_with_models_is_the_same_in_all_units_of_y(loss, unit):
     assert found[0][3] == found[1][3]
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
 @pytest.mark.parametrize("fit", ["mfga", "harfe"])
@@ -178,7 +175,6 @@ def test_units_of_columns_do_not_matter_where_they_are_robust(loss, fit, unit):
     assert distance(plain, scaled) < 1e-6
 
 
-@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("y", [1e-310, 1e-320, 5e-324, 1e300])
 @pytest.mark.parametrize("fit", [*FITS, "sparse_rf", "default"])

@@ -238,7 +238,6 @@ def test_the_unchanged_file_loads(kind, tmp_path):
     assert load(archive(members(kind)), tmp_path).info == model(kind).info
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", FUZZED)
 def test_truncated_file(kind, tmp_path):
     data = saved(kind)
@@ -526,7 +525,6 @@ def test_classes_where_there_are_none_and_none_where_there_are(tmp_path):
     refused(archive(members("fourier", classes=np.arange(2))), tmp_path)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("role", ROLES)
 def test_arrays_of_another_dtype_or_shape(role, tmp_path):
     name = named("mixed", role)
@@ -642,7 +640,6 @@ def test_wrong_gamma_of_products(kind, number, tmp_path):
         refused(archive(members(kind, meta=text)), tmp_path)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["products", "interleaved"])
 def test_wrong_arrays_of_products(kind, tmp_path):
     _, every, i = product(kind)
@@ -677,7 +674,6 @@ def test_wrong_arrays_of_products(kind, tmp_path):
         use(load(archive(members(kind, **{f"weights_{i}": np.full_like(weights, size)})), tmp_path))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("sparse", [False, True])
 def test_wrong_arrays_of_bumps(sparse, tmp_path):
     meta, every = contents("bumps")
@@ -810,7 +806,6 @@ def changed(meta, field, value):
     return meta
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("kind", ["mixed", "zero terms"])
 def test_metadata_of_a_wrong_type(field, kind, tmp_path):
@@ -893,7 +888,6 @@ def test_metadata_that_is_no_metadata(text, tmp_path):
     refused(archive(members("mixed", meta=text)), tmp_path)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "text",
     [
@@ -1036,7 +1030,6 @@ def test_other_numbers_in_a_table(kind, tmp_path):
         load_and_use(archive(members(kind, **{name: broken})), tmp_path)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["limited", "limited counts"])
 def test_limits_are_finite_and_ordered(kind, tmp_path):
     meta = contents(kind)[0]
@@ -1127,7 +1120,6 @@ def test_values_that_columns_took_are_ascending_and_end_with_the_range(tmp_path)
         refused(archive(members("limited", **(right | {name: wrong}))), tmp_path)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["linear", "q-sparse"])
 def test_coefficients_that_must_be_nonnegative_are(kind, tmp_path):
     m = model(kind)

@@ -56,7 +56,6 @@ def bits(model):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_only_the_output_is_limited(name, tmp_path):
     free, model = FITS[name](), FITS[name](lower=-0.3, upper=0.4)
@@ -80,7 +79,6 @@ def test_only_the_output_is_limited(name, tmp_path):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:upper=0.1 excludes all values of y")
 @pytest.mark.parametrize("name", LOG_FITS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -266,7 +264,6 @@ ALL = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ALL)
 def test_ranges_of_training_rows(name):
     fit, weight = ALL[name], np.ones(N)
@@ -291,7 +288,6 @@ def test_ranges_of_training_rows(name):
         assert model.ranges == {j: expected[j] for j in model.ranges}
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("home", HOMES)
 def test_ranges_are_the_same_in_every_home(home, monkeypatch):
     OtherDevice.patch(monkeypatch)

@@ -54,7 +54,6 @@ OF_VIEWS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", [*KINDS, *OF_VIEWS, "harfe"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_bits_of_a_row_do_not_depend_on_the_others(kind, dtype):
@@ -98,7 +97,6 @@ def test_answer_is_the_formula(kind):
         assert np.array_equal(m.predict(Z), m.classes[best])
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "labels",
     [

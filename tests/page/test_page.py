@@ -107,7 +107,6 @@ def test_the_policy_allows_the_script_and_the_style_alone():
     assert set(parts) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_models_of_every_kind_have_pages(models, name):
     model = models[name]

@@ -160,7 +160,7 @@ def test_the_examples_of_cross_validation_run():
     assert run_python_of(DOCS / "validation.md")["found"].losses.shape == (6, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("clone")
 @pytest.mark.filterwarnings("ignore::sparserf.GroupedRowsWarning")
 def test_the_page_of_groups_says_what_happens():

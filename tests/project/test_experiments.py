@@ -821,7 +821,6 @@ def test_experiments_name_functions_that_are_there_and_pages_are_of_their_record
         assert (tmp_path / page).read_text() == (ROOT / "docs" / page).read_text()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 )

@@ -1,20 +1,8 @@
-"""Which cases of a test run: a few that differ from test to test, or each value of each
-parameter."""
+"""Which cases of a test run with --whole: each value of each parameter."""
 
 from types import SimpleNamespace
 
-import pytest
-
-from ..conftest import covering, some
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 50])
-def test_by_default_the_ends_and_one_between_which_differs_from_test_to_test(n):
-    found = [some(f"test_{k}", n, False) for k in range(300)]
-    assert all(chosen >= {0, n - 1} and len(chosen) == min(n, 3) for chosen in found)
-    assert set().union(*found) == set(range(n))
-    assert set().union(*(some(f"test_{k}", n, True) for k in range(300))) == set(range(n))
-    assert all(len(some(f"test_{k}", n, True)) == 1 for k in range(9))
+from ..conftest import covering
 
 
 def case(indices, **params):

@@ -63,7 +63,6 @@ def decisions(model, rows):
     return model.decision_function(frame if model.feature_names_in_ else rows)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_bounds_are_those_of_rows_that_there_can_be(fitted, name):
     model = fitted(name)
@@ -82,7 +81,6 @@ def test_bounds_are_those_of_rows_that_there_can_be(fitted, name):
         assert type(found.at_least["flag"]) is bool
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_means_count_values_equally(fitted, name):
     model = fitted(name)
@@ -100,7 +98,6 @@ def test_means_count_values_equally(fitted, name):
     assert integral == pytest.approx(1.5 * model.mean({3: (-0.5, 1.0)})[0], rel=1e-12)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_monotone_means_along_the_values(fitted, name):
     model, shape = fitted(name), (*(len(values) for values in VALUES.values()), -1)

@@ -16,7 +16,7 @@ from sparserf.columns.table import Table
 from sparserf.expansion.box import read_box
 from sparserf.explain.evaluate import decision_values
 from sparserf.features import BumpBlock, LinearBlock, NeuronBlock, activations
-from sparserf.proof.bounds import parts_of
+from sparserf.proof.bounds import separable_parts
 
 from ..conftest import n_examples
 
@@ -171,7 +171,7 @@ def test_bounds_hold_the_values_of_random_models(seed):
 def test_relaxations_lie_above_sums_on_boxes(seed):
     rng = np.random.default_rng(seed)
     model, box = random_model(rng)
-    for part in parts_of(model, read_box(model, box))[0]:
+    for part in separable_parts(model, read_box(model, box))[0]:
         ends = np.sort(np.stack([part.space.random(rng, 40), part.space.random(rng, 40)]), axis=0)
         low, high = (
             ends[0],
@@ -207,7 +207,6 @@ def test_relaxations_lie_above_sums_on_boxes(seed):
                 ).all()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("activation", "sign"), [("cos", 1), ("tanh", 1), ("relu", 1), ("relu", -1), ("sign", 1)]
 )

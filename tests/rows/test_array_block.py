@@ -28,7 +28,6 @@ FEATURES = FEATURES.take(np.random.default_rng(0).permutation(len(FEATURES)))
 ALIKE = Fourier("gaussian", 0.3).draw(12, D, rng=2)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("tile", [2**25, 60])
 @each_dtype
 def test_answers_on_features(rng, dtype, tile, monkeypatch):

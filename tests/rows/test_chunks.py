@@ -19,7 +19,6 @@ from ..conftest import peak_below
 from .homes import LABELS, NAMED, SHORT, SPARSE, D, N, X, Y, in_chunks
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("block_rows", [1, 7, 64, 1199, 1200, 5000])
 def test_any_size_of_blocks(block_rows):
     rows, whole = as_rows(in_chunks(X, block_rows)), as_rows(X)
@@ -44,7 +43,6 @@ def test_any_size_of_blocks(block_rows):
         np.testing.assert_allclose(ask(rows), ask(whole), atol=1e-10 * N)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["memmap", "csr", "int"])
 def test_models_predict_in_chunks(kind, tmp_path):
     np.save(tmp_path / "X.npy", np.round(X) if kind == "int" else X)
@@ -241,7 +239,6 @@ def test_a_sparse_block_that_changes_is_an_error():
             srf.sparse_rf(chunks, Y, alpha=0.01, **NAMED)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("what", [what for what in CHANGES if what != "nothing"])
 def test_a_partition_that_changes_between_passes_is_an_error(what):
     for after in (1, 3):
@@ -288,7 +285,6 @@ def test_missing_cells_are_learnt_as_of_an_array():
             fit(in_chunks(holes))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("home", ["chunks", "dask"])
 def test_a_block_in_which_all_is_missing(home):
     """Fits learn from it as from rows in memory; missing="raise" names the block."""

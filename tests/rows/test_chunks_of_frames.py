@@ -79,7 +79,6 @@ def is_same_model(model, other, X):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.GroupedRowsWarning")  # y has an effect of the city
 @pytest.mark.parametrize("frame", [FRAME, LATE], ids=["frame", "late"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,7 +94,6 @@ def test_the_model_is_that_of_the_whole_frame(name, kind, frame):
     )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_one_pass_learns_the_levels_and_one_gives_their_codes(name):
     """Where all levels are given, the first of the two is not made."""
@@ -266,7 +264,6 @@ def test_levels_that_a_model_has_not_seen_are_predicted_as_in_memory():
 # Batches
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["list", "polars", "record batches", "arrays"])
 def test_batches_one_after_the_other(kind, tmp_path):
     table = pa.Table.from_pandas(FRAME, preserve_index=False)

@@ -29,7 +29,6 @@ FITS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("home", HOMES)
 def test_training_rows_may_miss_cells_in_every_home(home, fit):
@@ -44,7 +43,6 @@ def test_training_rows_may_miss_cells_in_every_home(home, fit):
         )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("home", HOMES)
 def test_new_rows_may_miss_cells_where_training_rows_do_not(home, fit, tmp_path):

@@ -84,7 +84,6 @@ FITS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_passes_over_all_rows(name, monkeypatch):
     an_iteration, beside, fit = FITS[name]

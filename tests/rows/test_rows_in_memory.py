@@ -253,7 +253,6 @@ def test_linear_functions_of_all_inputs(rng, layout, dtype, d, k):
     agree(rows.apply(features, c), c @ phi.T, abs(c) @ size.T, dtype)
 
 
-@pytest.mark.one_case
 @each_storage
 @each_dtype
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
@@ -325,7 +324,6 @@ def only_tiles():
         yield
 
 
-@pytest.mark.one_case
 @each_monomial
 @each_dtype
 @pytest.mark.parametrize("layout", ["C", "F", "read-only", "backwards", "csr", "shuffled", "zeros"])
@@ -523,7 +521,6 @@ def many_blocks():
     )
 
 
-@pytest.mark.one_case
 @each_storage
 @each_dtype
 def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
@@ -608,7 +605,6 @@ def test_no_thread_outlives_a_question(many_blocks):
     assert threading.active_count() == before
 
 
-@pytest.mark.one_case
 @each_storage
 def test_some_of_the_rows(many_blocks, monkeypatch, layout):
     """Taken rows answer as rows of their own, on the threads of the rows that they were taken
@@ -674,7 +670,6 @@ def wide():
     return X
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("workers", [1, 2])
 def test_csr_is_never_dense_as_a_whole(wide, rng, workers):
     linear = Linear().draw(None, 1_000_000).take(np.unique(wide.indices)[:300])

@@ -195,7 +195,6 @@ def test_only_losses_and_problems_compute_on_row_vectors(name, monkeypatch):
         assert model.info == of_memory.info
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("name", FITS)
@@ -239,7 +238,6 @@ def test_nothing_outside_of_rows_looks_at_x():
 # Arrays of other namespaces and devices
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("home", ["array API", "device", "dask"])
 def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
     OtherDevice.patch(monkeypatch)

@@ -72,8 +72,8 @@ WHOLE = [
 ALL_BUT_SOME = [
     srfs.HARFERegressor(),
     srfs.HARFEClassifier(),
-    srfs.MFGARegressor(),
-    srfs.MFGAClassifier(),
+    srfs.MFGARegressor(alpha=1e-3),
+    srfs.MFGAClassifier(alpha=1e-3),
     srfs.DRPRegressor(),
     srfs.DRPClassifier(),
 ]
@@ -146,7 +146,7 @@ REGRESSORS = {
     "HARFE": srfs.HARFERegressor(
         activation="sin", n_components=500, n_nonzero_coefs=40, alpha=1e-4, random_state=0
     ),
-    "MFGA": srfs.MFGARegressor(random_state=0),
+    "MFGA": srfs.MFGARegressor(n_nonzero_coefs=20, alpha=1e-3, random_state=0),
     "DRP": srfs.DRPRegressor(random_state=0),
 }
 CLASSIFIERS = {
@@ -166,7 +166,6 @@ def target_of(estimator):
 # Thin: the function's
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_fit_is_the_function(estimator):
     names, given = {"random_state": "rng", "n_jobs": "workers"}, estimator.get_params()
@@ -220,7 +219,6 @@ def test_parameters_are_those_of_the_function(name):
             Kind(1)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", CLASSIFIERS.values(), ids=CLASSIFIERS)
 @pytest.mark.parametrize("class_weight", ["balanced", {"high": 3.0}], ids=["balanced", "mapping"])
 def test_class_weights_are_sample_weights(estimator, class_weight):
@@ -246,7 +244,6 @@ OF_REAL = [
 ]
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", OF_REAL, ids=str)
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_of_all_losses(estimator, loss):
@@ -320,9 +317,8 @@ def test_a_loss_of_real_targets_is_none_for_a_classifier(loss):
 
 
 def test_a_loss_as_an_object_has_probabilities_too():
-    model = srfs.MFGAClassifier(loss=srf.losses.Logistic(), n_nonzero_coefs=5, random_state=0).fit(
-        X, LABELS
-    )
+    few = {"n_nonzero_coefs": 5, "alpha": 1e-3, "random_state": 0}
+    model = srfs.MFGAClassifier(loss=srf.losses.Logistic(), **few).fit(X, LABELS)
     assert np.array_equal(
         model.predict_proba(X),
         clone(model).set_params(loss="logistic").fit(X, LABELS).predict_proba(X),
@@ -344,7 +340,6 @@ def test_a_classifier_of_another_loss_has_no_probabilities():
     assert hasattr(srfs.MFGAClassifier(), "predict_proba")
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "state",
     [0, np.random.RandomState(0), np.random.default_rng(0), None],
@@ -360,7 +355,6 @@ def test_random_states(state):
         assert np.array_equal(model.model_.support, again.model_.support)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_jobs_change_nothing(estimator):
     one, two = (
@@ -373,7 +367,6 @@ def test_jobs_change_nothing(estimator):
 # What users do with estimators
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_pickle_and_clone(estimator):
     fitted = clone(estimator).fit(X, target_of(estimator))
@@ -554,7 +547,6 @@ def test_groups_are_routed_through_pipelines_and_searches():
     assert search.best_estimator_[-1].model_.coef.shape[0] <= 50
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_every_estimator_takes_groups(estimator):
     y = target_of(estimator)
@@ -566,7 +558,6 @@ def test_every_estimator_takes_groups(estimator):
         clone(estimator).fit(X, y, groups=PATIENT[:5])
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", [REGRESSORS["MFGA"], CLASSIFIERS["DRP"]], ids=["MFGA", "DRP"])
 def test_sparse_rows_and_float32(estimator):
     y = target_of(estimator)
@@ -629,7 +620,6 @@ def frame():
     return frame, y
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_categories_and_missing_cells_of_a_frame(name, frame):
     table, y = frame
@@ -649,7 +639,6 @@ def test_categories_and_missing_cells_of_a_frame(name, frame):
             fitted.predict(table[["b", "a", "kind", "town"]])
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_frames_of_other_libraries(library, frame):
     table, y = frame
@@ -802,7 +791,7 @@ def test_fitting_a_model_again_changes_nothing(regression):
 
 def test_a_model_of_a_frame(frame):
     table, y = frame
-    estimator = srf.mfga(table, y, rng=0).to_estimator()
+    estimator = srf.mfga(table, y, n_nonzero_coefs=5, alpha=1e-3, rng=0).to_estimator()
     assert estimator.feature_names_in_.tolist() == list(table)
     assert np.array_equal(estimator.predict(table), estimator.model.predict(table))
     if not IS_OLD:

@@ -66,7 +66,6 @@ def at_coefficients(rng, w, b, fit_intercept=True):
     return X, label, s, rows, rivals, sets, z
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("scale", [0.0, 0.3, 6.0])
 def test_joint_steps_come_to_the_minimum(scale, fit_intercept):

@@ -43,7 +43,6 @@ def test_a_majorant_lies_above_the_loss_and_touches_it(name):
         assert (loss.value(z + d, y) <= model + 1e-9 * (1 + np.abs(model))).all()
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("alpha", [0.1, 0.01, 0.001])
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
@@ -57,7 +56,6 @@ def test_quantiles_converge_with_no_more_terms_than_rows(level, features, alpha)
     assert model.info.dual_gap <= 1e-3 * model.info.objective[-1]
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("alpha", [0.1, 0.01, 0.001])
 @pytest.mark.parametrize("features", ["gaussian", "linear"])
 def test_a_change_by_rounding_is_a_change_by_rounding(features, alpha):
@@ -66,7 +64,6 @@ def test_a_change_by_rounding_is_a_change_by_rounding(features, alpha):
     np.testing.assert_allclose(other, one, rtol=0, atol=1e-9)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("unit", [2.0**10, 2.0**-20])
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("loss", ["quantile", "huber", "squared"])
@@ -78,7 +75,6 @@ def test_units_that_are_powers_of_two_change_no_bit(loss, features, unit):
     np.testing.assert_array_equal(other.predict(X), unit * one.predict(X))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["quantile", "huber", "squared"])
 def test_the_default_is_the_same_to_the_bit_in_units_that_are_powers_of_two(loss):
     one, other = (srf.sparse_rf(X, u * Y, loss=loss, effort=0.1, rng=0) for u in (1.0, 2.0**10))

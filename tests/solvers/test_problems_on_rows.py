@@ -17,7 +17,7 @@ from sparserf.rows import HostVectors, as_rows
 from sparserf.solvers import l1, multinomial, ridge
 from sparserf.solvers.active import ActiveFeatures, Support, bordered
 from sparserf.solvers.budget import Budget
-from sparserf.solvers.l1 import CurvatureWeights, L1Problem, WorkingSet, solve
+from sparserf.solvers.l1 import CurvatureWeights, L1Problem, WorkingSet, prox_newton
 from sparserf.solvers.multinomial import (
     Extrapolation,
     MultinomialProblem,
@@ -438,7 +438,7 @@ def working_set(name, rng, alpha, n=80, k=6, fit_intercept=True):
 @pytest.mark.parametrize("name", SINGLE)
 def test_l1_solutions_on_a_working_set_are_the_minimum(name, fit_intercept):
     X, problem, A = working_set(name, np.random.default_rng(8), 0.03, fit_intercept=fit_intercept)
-    solve(problem, A, 1e-11)
+    prox_newton(problem, A, 1e-11)
 
     def value_and_slopes(z):
         return problem.mean_loss(z), problem.dual_point(z)
@@ -465,7 +465,7 @@ def test_the_units_of_features_do_not_matter_to_the_l1_problem(name):
         A = WorkingSet(as_rows(X), problem, Budget(np.inf))
         A.add(Linear().draw(None, 6), np.arange(6), np.zeros(6))
         A.learn([])
-        solve(problem, A, 1e-11)
+        prox_newton(problem, A, 1e-11)
         assert problem.dual_gap(A.z, A.w, A.largest_gradient) <= 1e-11
         found.append(A.w * unit)
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-7)
@@ -478,7 +478,7 @@ def test_the_l1_problem_is_solved_where_few_rows_are_curved(seed):
     rng, (n, k) = np.random.default_rng(seed), [(80, 6), (30, 10), (200, 40)][seed // 3 % 3]
     name = "huber" if seed == 61 else "quantile"
     _, problem, A = working_set(name, rng, [0.03, 0.003, 0.1][seed % 3], n, k, seed % 2 == 1)
-    solve(problem, A, 1e-9)
+    prox_newton(problem, A, 1e-9)
     assert problem.dual_gap(A.z, A.w, A.largest_gradient) <= 1e-9
 
 
@@ -498,7 +498,7 @@ def test_no_step_is_made_where_no_coefficient_is_worth_its_penalty():
     """There nothing is violated; a gap that is left is rounding, and ends the search, too."""
     for seed in range(4):
         _, problem, A = working_set("logistic", np.random.default_rng(seed), 1.0)
-        solve(problem, A, 0.0)
+        prox_newton(problem, A, 0.0)
         assert not A.w.any()
 
 
@@ -635,7 +635,6 @@ def test_ridge_solutions_from_far_away(name, n):
     np.testing.assert_allclose(X.T @ v + 1e-3 * point.w, 0, atol=3e-6)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["squared", "logistic", "squared_hinge", "huber"])
 def test_the_lower_bound_of_ridge_problems(name):
     """At the optimum on all three features the bound is tight; the bound for two features is below

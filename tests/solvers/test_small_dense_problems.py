@@ -19,7 +19,12 @@ from sparserf.solvers.cholesky import (
     solve_positive,
 )
 from sparserf.solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, norms
-from sparserf.solvers.l1_quadratic import OnSupport, interior_point, minimize, newton_step
+from sparserf.solvers.l1_quadratic import (
+    OnSupport,
+    interior_point,
+    minimize,
+    newton_step_on_support,
+)
 from sparserf.solvers.nonnegative import nonnegative_minimum
 from sparserf.solvers.problem import backtrack
 
@@ -252,7 +257,7 @@ def test_a_newton_step_descends_and_is_the_minimum_where_no_sign_changes(seed):
     w = rng.normal(size=6) * (10.0 if seed % 2 else 0.1)
     w[seed % 6] = 0
     x, v = w.copy(), g.copy()
-    newton_step(H, x, v, alpha)
+    newton_step_on_support(H, x, v, alpha)
     assert value(H, g, w, alpha, x) <= value(H, g, w, alpha, w)
     assert x[seed % 6] == 0
     S = np.flatnonzero(w)
@@ -281,7 +286,7 @@ def test_a_newton_step_on_a_large_support_goes_on_where_it_was_cut(nonnegative, 
         for large in (61, 60):
             monkeypatch.setattr("sparserf.solvers.l1_quadratic.LARGE", large)
             x = w.copy()
-            newton_step(H, x, g.copy(), alpha, mask)
+            newton_step_on_support(H, x, g.copy(), alpha, mask)
             ends.append(x)
             assert not nonnegative or (x >= 0).all()
         first, last = (value(H, g, w, alpha, x) for x in ends)
@@ -321,7 +326,7 @@ def test_a_newton_step_makes_no_coefficient_negative_that_must_not_be(seed, alph
         np.arange(6) % 2 == 0,
     )
     x = w.copy()
-    newton_step(H, x, g.copy(), alpha, nonnegative)
+    newton_step_on_support(H, x, g.copy(), alpha, nonnegative)
     assert (x[nonnegative] >= 0).all()
     assert value(H, g, w, alpha, x) < value(H, g, w, alpha, w)
 

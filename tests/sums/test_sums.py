@@ -117,7 +117,6 @@ def test_sums_are_the_moments(weight, y):
         assert_moments(fold, plain_moments(FEATURES, X[FOLD == k], y[FOLD == k], its))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("fit_intercept", [True, False], ids=["", "through zero"])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize("name", FITS)
@@ -158,7 +157,6 @@ def test_several_outputs(fit_intercept):
     assert_same(as_column.fit(srf.mfga, **options), srf.mfga(X, Y, features=FEATURES, **options))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "options",
     [{"alpha": 0.01}, {"alpha": 0.01, "n_projections": 20, "rng": 0}],
@@ -183,7 +181,6 @@ def test_drp_takes_all_features(options):
 # Sums add up
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize("seed", range(5))
 def test_any_cut_of_the_rows_adds_up(weight, seed):
@@ -224,7 +221,6 @@ def test_what_is_left_without_a_fold(k):
     assert_moments(back, plain_moments(FEATURES, X, Y, WEIGHT))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse_rf_path", "harfe_path", "mfga_path"])
 def test_validation_says_what_fitting_again_would(name):
     method, options = FITS[name]
@@ -327,7 +323,6 @@ def test_one_pass_and_no_more(monkeypatch):
     assert len(asked) == 7
 
 
-@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers():
     n = 5000  # several slices
     Z, y = np.tile(X, (6, 1))[:n], np.tile(Y, 6)[:n]
@@ -400,7 +395,6 @@ HARD = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(
     "y", [Y, np.full(N, 2.5), np.zeros(N), 1e-100 * Y], ids=["", "constant", "zero", "small"]

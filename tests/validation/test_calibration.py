@@ -29,7 +29,6 @@ def log_loss(model, rows, labels):
     return -np.mean(np.log(p[np.arange(len(labels)), np.searchsorted(model.classes, labels)]))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared_hinge", "smoothed_hinge", "logistic"])
 @pytest.mark.parametrize(
     "labels",
@@ -86,7 +85,6 @@ UNEVEN = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", UNEVEN)

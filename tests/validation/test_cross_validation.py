@@ -75,7 +75,6 @@ SPLITTERS = [
 ]
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=lambda each: type(each).__name__)
 def test_a_splitter_is_a_loop_over_its_pairs(splitter):
     y = LABELS > 1 if "Stratified" in type(splitter).__name__ else Y
@@ -194,7 +193,6 @@ PATHS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", PATHS)
 def test_a_path_is_one_call_a_fold_and_gives_the_models_of_its_values(name, monkeypatch):
     function, grid, n_calls = PATHS[name]
@@ -349,7 +347,6 @@ def test_weights_count_rows():
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 0, "Rom", "Oslo"))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "rows",
     [FRAME, sp.csr_array(X), sp.csc_matrix(X), X.astype(np.float32), np.where(X > 1.8, np.nan, X)],
@@ -361,7 +358,6 @@ def test_kinds_of_rows(rows):
     assert found.model.predict(rows).shape == (N,)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("loss", "measure"), [("logistic", "log_loss"), ("squared_hinge", "error")]
 )
@@ -384,7 +380,6 @@ def test_log_loss_is_the_formula_and_finite_where_a_label_is_new():
     assert np.allclose(validation.log_loss(model, X[:2], np.array([7, -1])), -np.log(1e-15))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("measure", ["absolute_error", "squared_error"])
 def test_measures(measure):
     found = srf.cross_validate(FIT, X, Y, {"alpha": [0.01]}, cv=2, measure=measure, rng=0)
@@ -458,7 +453,6 @@ def test_bad_arguments_are_named(wrong, error, says):
         )
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("rule", ["min", "1se"])
 @pytest.mark.parametrize(
     "grid",

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import sparserf as srf
 from sparserf.validation import conformal
 from sparserf.validation import scale as of_scale
+from sparserf.validation.experts import ends_and_scale
 
 from .data import FEW, FIT, HOLES, NOISE, REST, RNG, N, X, Y
 
@@ -58,7 +59,7 @@ def test_ends_are_the_formula_of_cv_plus():
     lower, upper = bands.predict(X[REST])
     down, up = [], []
     for expert in bands.experts:
-        (centre, _), width = expert.ends_and_scale(X[REST], 1)
+        (centre, _), width = ends_and_scale(expert.model, expert.scale, X[REST])
         down.append(centre[:, None] - width[:, None] * expert.scores)
         up.append(centre[:, None] + width[:, None] * expert.scores)
     down, up = np.sort(np.hstack(down), axis=1), np.sort(np.hstack(up), axis=1)
@@ -194,7 +195,7 @@ def levels(rng, n_groups, size):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 def test_the_share_of_new_groups_is_held(method):
     """Of rows of new groups, over draws of 40 groups of 10 rows, up to three standard errors;
@@ -305,7 +306,6 @@ FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 
 SPARSE = np.where(np.abs(X) > 1, X, 0)
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "rows",
     [FRAME, HOLES, sp.csr_array(SPARSE), sp.coo_matrix(SPARSE), X.astype(np.float32), X.tolist()],
@@ -398,7 +398,6 @@ AMOUNTS = {
 }
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 @pytest.mark.parametrize("loss", AMOUNTS)
 def test_intervals_of_counts_and_amounts_are_not_below_zero(loss, method):

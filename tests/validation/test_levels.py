@@ -36,7 +36,7 @@ def is_held(bands, rows, y):
     return (lower <= y) & (y <= upper)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["model", "split", "cv+"])
 def test_the_share_is_held_in_each_level_where_it_is_not_without(method):
     """In the mean over draws, less two standard errors; marginal intervals hold too few of the loud
@@ -179,7 +179,7 @@ def test_rows_of_weight_zero_have_no_levels():
     assert bands.guarantees == {"calm": 0.8, "middle": 0.8}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_several_outputs_are_held_in_each_level(method):
     rng = np.random.default_rng(1)

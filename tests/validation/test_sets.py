@@ -44,7 +44,7 @@ def test_a_split_holds_what_was_asked_in_the_mean_over_draws(fit, y, coverage):
     assert np.mean(shares) <= max(coverage, of_best) + 1 / (n + 1) + error
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_functions_hold_it_too(method):
     shares = []
@@ -130,7 +130,6 @@ SPARSE = np.where(np.abs(X) > 1, X, 0)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 0, "Rom", "Oslo"))
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("rows", "y"),
     [

@@ -104,7 +104,6 @@ def test_what_has_no_limit_is_refused():
 SHARES = {0.0: [2, 8 / 3, 4, 8], 1.0: [2, 7 / 3, 3, 5], 5.0: [2, 1, 1e-3, 1e-3]}
 
 
-@pytest.mark.one_case
 @pytest.mark.parametrize(("seconds", "limits"), SHARES.items())
 def test_each_fit_of_a_calibration_has_a_share_of_what_is_left(time, seconds, limits):
     function = Searches(time, seconds)

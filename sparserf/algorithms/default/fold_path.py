@@ -20,6 +20,7 @@ from ...features import FeatureSet
 from ...rows.vectors import HostVectors
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import CLASS_VERSUS_REST
+from ...solvers.problem import backtrack
 from .softmax_by_class import SoftmaxByClass
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class FoldPath(ABC):
         them, as a share of the penalty."""
         worst = 0.0
         if self._turns is not None:
-            self._turns.begin(self.z[:, : self.n])
+            self._turns.begin_sweep(self.z[:, : self.n])
         for k, alpha in enumerate(self._alphas):
             check_not_ended()
             if self._turns is None:
@@ -188,7 +189,7 @@ class FoldPath(ABC):
                 loss, y = CLASS_VERSUS_REST, self._turns.target(k)
             worst = max(worst, self._step(k, alpha, loss, y) / alpha)
             if self._turns is not None:
-                self._turns.end(k, self.z[k, : self.n])
+                self._turns.end_turn(k, self.z[k, : self.n])
         return worst
 
     def _step(self, k, alpha, loss, y):
@@ -220,16 +221,17 @@ class FoldPath(ABC):
 
         db, change : how the intercept and the margins change on the whole way
         """
-        n, z, w = self.n, self.z[k], self.w[k, A]
-        t, d = 1.0, new - w
-        before = None if loss.is_quadratic else self.s @ loss.value(z[:n], y)
-        while before is not None:
-            value = self.s @ loss.value(z[:n] + t * change[:n], y)
-            if value - before < self._penalty(w, alpha) - self._penalty(w + t * d, alpha):
-                break
-            t /= 2
-            if t < SHORTEST:
-                return
+        n, z, w, t = self.n, self.z[k], self.w[k, A], 1.0
+        d = new - w
+        if not loss.is_quadratic:
+            before = self.s @ loss.value(z[:n], y)
+            t, _ = backtrack(
+                lambda t: self.s @ loss.value(z[:n] + t * change[:n], y) - before,
+                lambda rise, t: rise < self._penalty(w, alpha) - self._penalty(w + t * d, alpha),
+                shortest=SHORTEST,
+            )
+        if t == 0:
+            return
         self.w[k, A] = new if t == 1 else w + t * d
         self.b[k] += t * db
         self.z[k] += t * change

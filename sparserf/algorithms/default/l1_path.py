@@ -22,11 +22,11 @@ import numpy as np
 
 from ..._base.progress import check_not_ended
 from ..._core.descent import descend, largest_violation
-from ..._core.search import top_k
 from ...features import FeatureSet
 from ...features.rules import BinnedRows
-from ...solvers.l1_quadratic import newton_step
+from ...solvers.l1_quadratic import newton_step_on_support
 from ...solvers.problem import SLOPE_ROUNDING, feasible_slope
+from ..sparse_rf.draws import largest_above
 from .fold_path import FoldPath, eliminate_intercept
 from .path_draws import DRAWS_OF, most_to_enter
 from .path_rows import rows_in_order, rows_on_one_thread
@@ -68,7 +68,7 @@ class L1Path(FoldPath):
         """Begin without a term; k : the number of the fold."""
         super().__init__(task, options, fitted, told)
         self.features = FeatureSet((), task.rows.n_features_in)
-        self.index, self._nonnegative = np.zeros(0, np.intp), np.zeros(0, bool)
+        self.index = np.zeros(0, np.intp)
         if dictionary.kind == "grown":
             bins = task.rows.vectors.fetch(dictionary.binned(task.rows))
             bins = bins.take(self._order, axis=1)
@@ -94,8 +94,7 @@ class L1Path(FoldPath):
         index, features, g = self._draws.draw(self, times)
         self.n_drawn += len(index)
         excess = np.abs(feasible_slope(g, features.nonnegative)) / self._alphas[:, None]
-        chosen = np.empty(most_to_enter(self), np.intp)
-        chosen = np.sort(chosen[: top_k(excess.max(axis=0), 1.0, chosen)])
+        chosen = largest_above(excess.max(axis=0), 1.0, most_to_enter(self))
         self.enter(features.take(chosen), index[chosen])
         self.sweep()
         self._drop()
@@ -109,7 +108,6 @@ class L1Path(FoldPath):
             self.gram = None
         self.features = self.features.concat(features)
         self.index = np.concatenate([self.index, index])
-        self._nonnegative = self.features.nonnegative
         self.w = np.concatenate([self.w, np.zeros((len(self.w), len(index)))], axis=1)
 
     def _drop(self):
@@ -126,7 +124,7 @@ class L1Path(FoldPath):
         if self.gram is not None:
             self.gram = self.gram[np.ix_(kept, kept)]
         self.features, self.index = self.features.take(kept), self.index[kept]
-        self.w, self._nonnegative = self.w[:, kept], self._nonnegative[kept]
+        self.w = self.w[:, kept]
 
     @property
     def _alphas(self):
@@ -136,11 +134,11 @@ class L1Path(FoldPath):
         return np.maximum(super()._alphas, rounding)
 
     def _active(self, g, w, alpha):
-        return np.flatnonzero((w != 0) | (np.abs(feasible_slope(g, self._nonnegative)) > alpha))
+        g = feasible_slope(g, self.features.nonnegative)
+        return np.flatnonzero((w != 0) | (np.abs(g) > alpha))
 
     def _minimise(self, k, H, m, total, g, w, alpha, A):
-        mask = self._nonnegative[A]
-        mask, new, v = mask if mask.any() else None, w.copy(), g.copy()
+        mask, new, v = self.features.nonnegative[A], w.copy(), g.copy()
         eliminate_intercept(H, m, total)
         first = largest_violation(w, g, alpha, mask)
         enough = (LEAVES_AT_LAST if self.is_last else LEAVES) * first
@@ -148,7 +146,7 @@ class L1Path(FoldPath):
             left = descend(H, new, v, alpha, EPOCHS, enough, mask)
             if left <= enough or i == ROUNDS - 1:
                 break
-            newton_step(H, new, v, alpha, mask)
+            newton_step_on_support(H, new, v, alpha, mask)
             v = g + _times(H, new - w)
         return new, first
 

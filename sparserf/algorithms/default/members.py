@@ -170,14 +170,14 @@ class UserFeatures(L1Member):
         return cls(options, [None], [(folds.task, dictionary)])
 
 
-class Inputs(L1Member):
+class InputsMember(L1Member):
     """The inputs, each with the sign that the constraints ask for: the linear functions where these
     bind."""
 
     name = "inputs"
 
     @classmethod
-    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Inputs:
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> InputsMember:
         """Return the member for the rows of these folds."""
         places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
         task = folds.task.with_encodings(places)
@@ -257,7 +257,7 @@ MOST_RIDGE, MOST_INPUTS = 1_000, 2**23
 
 
 @dataclass(frozen=True, eq=False)
-class Linear(Member):
+class LinearMember(Member):
     """Linear functions of all inputs, or of the fewest that will do, with a penalty on the squares
     of their weights."""
 
@@ -268,7 +268,7 @@ class Linear(Member):
     task: Task = field(repr=False)
 
     @classmethod
-    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Linear:
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> LinearMember:
         """Return the member for the rows of these folds."""
         places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
         return cls(options, [places], folds.task.with_encodings(places))

@@ -43,7 +43,7 @@ def with_equal_outputs(task: Task) -> tuple[Task, np.ndarray | None]:
     return replace(task, targets=targets, centers=centers, loss=loss), np.array(units)
 
 
-class Chosen(NamedTuple):
+class TargetModel(NamedTuple):
     """The model of one target, the places of its encodings in the encoder of the task (None: it
     sees all), and the rows of its search."""
 
@@ -52,8 +52,8 @@ class Chosen(NamedTuple):
     sample: Task
 
 
-def side_by_side(
-    chosen: Sequence[Chosen], encoder: ColumnEncoder | None, is_auto: bool
+def join_targets(
+    chosen: Sequence[TargetModel], encoder: ColumnEncoder | None, is_auto: bool
 ) -> SparseModel:
     """Return one model of the models of all targets.
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..._base.progress import check_not_ended
 from ...features import FeatureSet
 from ...solvers.problem import feasible_slope
+from ..sparse_rf.draws import best_turn, largest_above
 
 if TYPE_CHECKING:
     from ...features import FixedDictionary, LearningDictionary, RandomDictionary, RuleDictionary
@@ -49,7 +50,7 @@ class PathDraws(ABC):
 
 class CosineDraws(PathDraws):
     """Cosines that follow the terms, each turned to the phase at which the gradient of some target
-    is largest: with C and S the correlations of v with the cosine and the sine, atan2(-S, C)."""
+    is largest."""
 
     def __init__(self, path: FoldPath, dictionary: LearningDictionary, k: int):
         self._n = dictionary.n_components
@@ -62,7 +63,7 @@ class CosineDraws(PathDraws):
         )
         C, S = path.fitted_rows.correlate_pair(features, path.slopes())
         best, place = np.hypot(C, S).argmax(axis=0), np.arange(len(features))
-        turn = np.where(features.is_periodic, np.arctan2(-S[best, place], C[best, place]), 0.0)
+        turn = best_turn(features, C[best, place], S[best, place])
         return start + place, features.turned(turn), C * np.cos(turn) - S * np.sin(turn)
 
 
@@ -113,9 +114,8 @@ class GivenDraws(PathDraws):
             index = start + np.arange(len(features))
             g = path.fitted_rows.correlate(features, V)
             size = np.abs(feasible_slope(g, features.nonnegative)).max(axis=0)
-            size[np.isin(index, path.index)] = -1.0
-            largest = np.sort(np.argsort(-size, kind="stable")[: most_to_enter(path)])
-            largest = largest[size[largest] >= 0]
+            size[np.isin(index, path.index)] = 0.0
+            largest = largest_above(size, 0.0, most_to_enter(path))
             found.append((index[largest], features.take(largest), g[:, largest]))
         index, each, gradients = zip(*found, strict=True)
         return np.concatenate(index), reduce(FeatureSet.concat, each), np.hstack(gradients)

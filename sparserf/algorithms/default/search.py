@@ -35,12 +35,12 @@ from .members import (
     MOST_TERMS,
     Cosines,
     GrownRules,
-    Inputs,
-    Linear,
+    InputsMember,
+    LinearMember,
     UserFeatures,
     most_rules,
 )
-from .outputs import Chosen, in_their_units, side_by_side, with_equal_outputs
+from .outputs import TargetModel, in_their_units, join_targets, with_equal_outputs
 from .paths import MemberFits, follow
 from .stack import Stack
 
@@ -97,7 +97,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
             chosen.append(choose_for_target(*target, same, choice, workers))
         model = chosen[0].model
         if len(chosen) > 1:
-            model = side_by_side(chosen, task.encoder, options.is_auto)
+            model = join_targets(chosen, task.encoder, options.is_auto)
             if choice.max_terms is not None:
                 few = partial(drop_terms, model, chosen[0].sample, 0.0, choice.max_terms, LOOKED_AT)
                 model = budget.done_in_time("prunings", few, None) or drop_terms_at_once(
@@ -124,7 +124,7 @@ def choose_for_target(
     options: SparseRFOptions,
     choice: ChoiceOptions,
     workers: Workers,
-) -> Chosen:
+) -> TargetModel:
     """Return the model that is chosen for one target, or for all classes, without its ranges.
 
     folds : the folds of the rows that are searched
@@ -136,7 +136,7 @@ def choose_for_target(
         if budget.cuts["paths of penalties"] == len(stack.paths):
             _warn_of_time(budget)
         sample = folds.task
-        model, places = fit_to_sample(stack, sample, workers)
+        model, places = fit_to_sample(stack, sample, workers, options.is_auto)
         n_seen = n_rows_seen(stack, folds)
         if stack.used:
             some = folds.many.task
@@ -151,7 +151,7 @@ def choose_for_target(
                 again = partial(fit_at_last, model, counted, task, n_last, options)
                 model = budget.done_in_time("fits to all rows", again, model)
                 model = replace(model, features=between_rows(model.features, task.raw))
-    return Chosen(replace(model, info=info_of(stack, model, budget)), places, sample)
+    return TargetModel(replace(model, info=info_of(stack, model, budget)), places, sample)
 
 
 def search(
@@ -184,7 +184,7 @@ def members_of(
         yield partial(UserFeatures.of_folds, folds, options), 1.0
         return
     constraints = folds.task.constraints
-    linear = Linear if constraints is None or not constraints.binds else Inputs
+    linear = LinearMember if constraints is None or not constraints.binds else InputsMember
     yield partial(linear.of_folds, folds, options), 0.2
     yield partial(Cosines.of_folds, folds, options, effort), 0.5
     yield partial(GrownRules.of_folds, folds, options, effort), 1.0
@@ -228,10 +228,14 @@ def fit_at_last(
 
 
 def fit_to_sample(
-    stack: Stack, task: Task, workers: Workers
+    stack: Stack, task: Task, workers: Workers, is_auto: bool
 ) -> tuple[SparseModel, np.ndarray | None]:
     """Return the weighted sum of what the members predict, fitted to all rows of the search; or the
-    constant. And the places of the encodings that it sees, None where there is no choice."""
+    constant. And the places of the encodings that it sees, None where there is no choice.
+
+    is_auto : whether the linear functions are those of members, which become one, and not terms of
+        the user's features, which keep their indices
+    """
     if not stack.used:
         member = stack.paths[0].member
         return member.constant(task), member.places[0]
@@ -248,8 +252,8 @@ def fit_to_sample(
             widen_encodings(model, of_model, every, task.encoder)
             for model, of_model in zip(models, places, strict=True)
         ]
-    summed = weighted_sum(models, weights, stack.best_constant, task)
-    return merge_linear_functions(summed), every
+    summed = weighted_sum(models, weights, stack.constant_margins, task)
+    return (merge_linear_functions(summed) if is_auto else summed), every
 
 
 def small_model(

@@ -44,7 +44,7 @@ class SoftmaxByClass:
         own = z[self._label, np.arange(len(top))]
         return float(self._s @ (np.log(np.exp(z - top).sum(axis=0)) + top - own))
 
-    def begin(self, z: np.ndarray) -> None:
+    def begin_sweep(self, z: np.ndarray) -> None:
         """Begin a sweep at margins z."""
         self._top = z.max(axis=0)
         e = np.exp(z - self._top)
@@ -60,7 +60,7 @@ class SoftmaxByClass:
         target[2] = np.where(self._is_own[k], 0.0, target[1] - self._own)
         return target
 
-    def end(self, k: int, z: np.ndarray) -> None:
+    def end_turn(self, k: int, z: np.ndarray) -> None:
         """End the turn of class k, which has moved to margins z."""
         self._before += np.exp(np.minimum(z - self._top, 600.0))
         self._own = np.where(self._is_own[k], z, self._own)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..held_out_loss import best_constant, minimum
+from ..held_out_loss import constant_margins, minimum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ class Stack:
     loss : the loss of rows held out
     paths, weights : the paths of the members, and the weight of each; all 0 where they are not
         better than the constant
-    best_constant : its margins, (n_targets, 1)
+    constant_margins : its margins, (n_targets, 1)
     stacked, constant : the losses of the rows held out, at the stack and at the best constant
     fit_intercept : whether the best constant was fitted
     """
@@ -73,7 +73,7 @@ class Stack:
     loss: HeldOutLoss
     paths: Sequence[MemberPath]
     weights: np.ndarray
-    best_constant: np.ndarray
+    constant_margins: np.ndarray
     stacked: np.ndarray
     constant: np.ndarray
     fit_intercept: bool = True
@@ -83,7 +83,7 @@ class Stack:
         """Return the stack of members that have gone down their paths."""
         predictions = [path.predictions for path in paths]
         nothing = np.zeros_like(predictions[0])
-        b = best_constant(loss) if fit_intercept else nothing[:, :1]
+        b = constant_margins(loss) if fit_intercept else nothing[:, :1]
         weights = stacked_weights(loss, predictions, b)
         stacked = loss.losses(margins_of_stack(b, weights, predictions))
         stack = cls(loss, paths, weights, b, stacked, loss.losses(nothing + b), fit_intercept)
@@ -104,7 +104,7 @@ class Stack:
     def _with_path(self, k, path):
         """Return the stack with another path of member k, and the best weights."""
         paths = [*self.paths[:k], path, *self.paths[k + 1 :]]
-        predictions, b = [each.predictions for each in paths], self.best_constant
+        predictions, b = [each.predictions for each in paths], self.constant_margins
         weights = stacked_weights(self.loss, predictions, b, self.weights)
         stacked = self.loss.losses(margins_of_stack(b, weights, predictions))
         return replace(self, paths=paths, weights=weights, stacked=stacked)
@@ -145,7 +145,7 @@ class Stack:
         if not (self.used and self.loss.folds.are_of_rows):
             return loss
         own, mean = (
-            margins_of_stack(self.best_constant, self.weights, margins)
+            margins_of_stack(self.constant_margins, self.weights, margins)
             for margins in ([p.predictions for p in self.paths], [p.means for p in self.paths])
         )
         least = min(loss, self.loss.mean(mean))
@@ -156,11 +156,11 @@ class Stack:
         n_folds = len(self.loss.folds)
         if n_folds == 1:
             return self.loss_of_stack if self.used else self.loss_of_constant
-        b, weights = self.best_constant, self.weights
+        b, weights = self.constant_margins, self.weights
         margins = np.empty_like(self.paths[0].predictions)
         for k in range(n_folds):
             others = self.loss.without(k)
-            b = best_constant(others, self.best_constant) if self.fit_intercept else b
+            b = constant_margins(others, self.constant_margins) if self.fit_intercept else b
             predictions = [path.without[k] for path in self.paths]
             if self.used:
                 weights = stacked_weights(others, predictions, b, self.weights)

@@ -47,11 +47,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from ..._base.progress import check_not_ended, parts
-from ..._core.search import top_k
 from ...model import gap_in_words
 from ...solvers.budget import Budget, work_of_pass
-from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
-from .draws import source_of
+from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, prox_newton
+from .draws import largest_above, source_of
 
 if TYPE_CHECKING:
     from ...features import FeatureSet
@@ -542,8 +541,7 @@ class L1Fit(BaseL1Fit):
         self._n_rounds += 1
         violation[np.isin(draws.index, A.index)] = 0.0
         n = max(rules.enter_at_least, int(rules.enter_per_term * np.count_nonzero(A.w)))
-        entering = np.empty(n, np.intp)
-        entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
+        entering = largest_above(violation, problem.alpha, n)
         draws.enter(A, entering)
         # The next violators will move the solution anyway.
         steps, share = (1, step_leaves) if len(entering) else (most_steps, 0.0)
@@ -551,7 +549,7 @@ class L1Fit(BaseL1Fit):
         # violators entered: then the gradients of the next batch are computed in advance.
         is_last = not again or len(entering) <= 5
         ask_with = partial(self.questions_at, draws if again else None, is_last)
-        solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
+        prox_newton(problem, A, 0.3 * tolerance, steps, share, ask_with)
         # Terms that still violate after one step stay, unless the next round would find them again.
         A.prune(but=(np.abs(A.feasible_slopes) > problem.alpha) & ~np.isin(A.index, draws.index))
         self.stopped |= self._n_rounds >= self._max_iter or A.budget.is_spent

@@ -77,6 +77,12 @@ def correlations(batches: Iterable[LazyBatch], block: Block, v: Array) -> np.nda
     return np.concatenate(every)
 
 
+def largest_above(score: np.ndarray, least: float, most: int) -> np.ndarray:
+    """Return the places, ascending, of the largest scores above `least`, at most so many."""
+    places = np.empty(min(most, len(score)), np.intp)
+    return np.sort(places[: top_k(score, least, places)])
+
+
 class Draws:
     """Draws in batches that are made when needed, with their gradients, or bounds on these.
 
@@ -221,8 +227,7 @@ class Draws:
     def nearest(self, least: float, most: int) -> DrawsInMemory:
         """Return the draws whose gradient, or the bound on it, was above `least` in size when last
         computed: the largest, at most `most`."""
-        largest = np.empty(min(most, len(self.index)), np.intp)
-        largest = np.sort(largest[: top_k(np.abs(self._g), least, largest)])
+        largest = largest_above(np.abs(self._g), least, most)
         nothing = FeatureSet((), self._rows.n_features_in)
         features = reduce(
             FeatureSet.concat, (batch.features for _, batch in self._parts(largest)), nothing
@@ -405,12 +410,7 @@ class RandomSource(DrawSource):
 
 class LearningSource(DrawSource):
     """Draws that follow the working set, each cosine turned to its best phase; neurons without a
-    phase stay as they are.
-
-    The best phase is where |sum_i v_i cos(w'x_i + b)| is largest over b. With C and S the
-    correlations of v with the cosine and the sine, it is atan2(-S, C), and the correlation there
-    (C^2 + S^2)^(1/2).
-    """
+    phase stay as they are (`best_turn`)."""
 
     def __init__(self, rows: Rows, dictionary: LearningDictionary, target: int):
         """Take a dictionary that learns; each target has a proposer of draws, with a random stream
@@ -435,9 +435,9 @@ class LearningSource(DrawSource):
             (self._answer,) = self._rows.ask(A.v, [partial(correlation_pair, self._proposed[1])])
         (start, features), (C, S) = self._proposed, self._answer
         self.forget()
-        has_phase = features.is_periodic
-        features, g = features.turned(np.arctan2(-S, C)), np.where(has_phase, np.hypot(C, S), C)
-        return DrawsInMemory(self._rows, features, start + np.arange(len(features)), A.v, g)
+        g = np.where(features.is_periodic, np.hypot(C, S), C)
+        features, index = features.turned(best_turn(features, C, S)), start + np.arange(len(g))
+        return DrawsInMemory(self._rows, features, index, A.v, g)
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Propose batch t from the features of A that have a coefficient in w; return the question
@@ -454,6 +454,16 @@ class LearningSource(DrawSource):
             self._v, self._answer = v, answer
 
         return [(partial(correlation_pair, self._proposed[1]), take)]
+
+
+def best_turn(features: FeatureSet, C: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """Return the angle that is added to the phase b of each cosine where |sum_i v_i cos(w'x_i + b)|
+    is largest over b; 0 for features without a phase.
+
+    With C and S the correlations of v with the cosine and the sine, the angle is atan2(-S, C). The
+    correlation there is C cos(angle) - S sin(angle) = (C^2 + S^2)^(1/2).
+    """
+    return np.where(features.is_periodic, np.arctan2(-S, C), 0.0)
 
 
 class RuleSource(DrawSource):

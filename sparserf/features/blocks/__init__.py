@@ -15,7 +15,7 @@ from .base import FeatureBlock
 from .bounds import Group, Relaxation
 from .boxes import BoxBlock
 from .bumps import BumpBlock
-from .constrained import within
+from .constrained import without_forbidden
 from .linear import LinearBlock
 from .monomials import MonomialBlock, runs
 from .neurons import NeuronBlock, Shape, shaped_neurons
@@ -40,10 +40,10 @@ __all__ = [
     "nodes",
     "runs",
     "shaped_neurons",
-    "within",
+    "without_forbidden",
 ]
 
-# All kinds of features; of two with one name in files, the last reads them.
+# All kinds of features. Where two have the same name in files, the last one reads them.
 KINDS: tuple[type[FeatureBlock], ...] = (
     NeuronBlock,
     LinearBlock,

@@ -1,7 +1,8 @@
 """The base class of blocks of features: all that is asked of features of one kind.
 
-Rows ask a block for its values, files for its arrays, exports for its `expression`, the others for
-its `term`s one by one, `derivatives`, constraints and parts. No one else knows a kind by its name.
+Rows ask a block for its values, files for its arrays, exports for its `expression`, explanations
+and proofs for its features one by one, each as a `term`, and others for derivatives, parts, and
+whether it keeps constraints. Code outside this folder knows no kind by its name.
 A new kind is a file of this folder with a subclass of `FeatureBlock`, and its place in `KINDS`
 (`__init__.py`).
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from .constrained import may_meet, within
+from .constrained import may_meet, without_forbidden
 from .stored import without_zeros
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ Evaluator: TypeAlias = Callable[["Array"], "Array"]
 # A function that brings an ndarray to a device.
 Put: TypeAlias = Callable[[np.ndarray], "Array"]
 
-# The arrays of factors, of which 1 says nothing.
+# The arrays whose entries are factors: an entry of 1 is not counted in the size of a model.
 FACTORS = "weights", "height"
 
 
@@ -75,10 +76,11 @@ class FeatureBlock(ABC):
     is_periodic = False
     # Whether the features are linear functions, but for a constant.
     is_linear = False
-    # Whether the features are near 0 but around a center: many of them fit any values at some rows,
-    # whatever they are elsewhere.
+    # Whether the features are near 0 except around a center: many of them can fit any values of the
+    # training rows, and say nothing elsewhere.
     is_local = False
-    # Whether the features are constant but at thresholds that lie between training rows.
+    # Whether the features are constant except for jumps at thresholds, which lie between training
+    # rows: beyond all thresholds they are constant.
     is_flat_beyond = False
     # Whether inputs can be left out of a feature (`with_inputs`).
     has_parts = True
@@ -86,8 +88,8 @@ class FeatureBlock(ABC):
     nonnegative = False
     # Whether Phi = X W' with W the `matrix`.
     is_matrix = False
-    # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v,
-    # 2 for the second moments X' diag(v) X; 0 where neither does.
+    # The degree of the moments of the inputs from which all correlations with v follow: 1 for the
+    # sums X'v, 2 for the second moments X' diag(v) X; 0 where they follow from neither.
     moment_degree = 0
     # A key of `made_inputs`; None where features are functions of the rows themselves.
     inputs_key: tuple[Any, ...] | None = None
@@ -165,7 +167,7 @@ class FeatureBlock(ABC):
         are cosines or sines."""
         return self
 
-    # ---------------------------------------------------------------- what they see
+    # ---------------------------------------------------------------- inputs
 
     @property
     def order(self) -> int:
@@ -214,7 +216,7 @@ class FeatureBlock(ABC):
         return np.full(len(self), abs(self.scale) if self.is_bounded else np.inf)
 
     def rounding_in_single(self, total: float, sizes: np.ndarray) -> np.ndarray:
-        """Return a bound on what single precision may change phi_j'v by, of each feature; infinite
+        """Return, for each feature, a bound on the change of phi_j'v by single precision; infinite
         where none is known.
 
         total : sum_i |v_i|
@@ -224,9 +226,9 @@ class FeatureBlock(ABC):
 
     @property
     def heights(self) -> np.ndarray | None:
-        """The number that each feature is in some rows where it is 0 in all others, else None.
+        """The value of each feature in the rows where it is not 0, if it has only one; else None.
 
-        The panels of such a block say which rows these are, by `bits`.
+        The panels of such a block say in which rows a feature is not 0, by `bits`.
         """
         return None
 
@@ -258,11 +260,11 @@ class FeatureBlock(ABC):
         """
 
     def made_inputs(self, X: DenseOrCSR) -> DenseOrCSR:
-        """Return what the features are functions of in place of rows X, where there is an
+        """Return the inputs of the features, made from rows X; only where there is an
         `inputs_key`."""
         raise NotImplementedError(f"{type(self).__name__} is a function of the rows themselves")
 
-    # -- of kinds with a `moment_degree`
+    # -- for kinds with a `moment_degree`
 
     @property
     def matrix(self) -> np.ndarray:
@@ -270,8 +272,7 @@ class FeatureBlock(ABC):
         raise NotImplementedError(f"{type(self).__name__} is no matrix")
 
     def is_identity(self, n_inputs: int) -> bool:
-        """Return whether feature j is input j, of all n_inputs: nothing to gather, scatter or
-        multiply by."""
+        """Return whether the features are the n_inputs inputs themselves, in their order."""
         return False
 
     def correlations_from_moments(self, total: np.ndarray, squared: bool) -> np.ndarray:
@@ -284,8 +285,8 @@ class FeatureBlock(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no moments")
 
     def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
-        """Return coefficients of the inputs, (n_outputs, n_inputs), with the same sum as coef,
-        where `moment_degree` is 1."""
+        """Return the coefficients of the inputs, (n_outputs, n_inputs), that give the same function
+        as coefficients `coef` of the features; only where `moment_degree` is 1."""
         raise NotImplementedError(f"{type(self).__name__} has no moments")
 
     @cached_property
@@ -327,8 +328,8 @@ class FeatureBlock(ABC):
         print."""
 
     def written(self, inputs: np.ndarray, n_inputs: int) -> Self:
-        """Return the features as functions of some inputs alone, numbered from 0, in the form of
-        which `expression` is.
+        """Return the features as functions of some inputs alone, numbered from 0, in the form that
+        `expression` writes.
 
         inputs : the inputs that remain, of all n_inputs; those that no feature uses may be left out
         """
@@ -352,18 +353,18 @@ class FeatureBlock(ABC):
     # ---------------------------------------------------------------- parts
 
     def effects(self, deviation: np.ndarray) -> np.ndarray:
-        """Return how much of each feature is due to each of its inputs, (n_features, order), where
-        `has_parts`.
+        """Return the size of the effect of each input on each feature, (n_features, order); only
+        where `has_parts`.
 
         deviation : the standard deviation of each input
         """
         raise NotImplementedError(f"{type(self).__name__} has no parts")
 
     def with_inputs(self, stays: np.ndarray, mean: np.ndarray) -> Self:
-        """Return the features with some of their inputs alone, where `has_parts`.
+        """Return the features as functions of some of their inputs; only where `has_parts`.
 
-        stays : a mask of these inputs, (n_features, order)
-        mean : the mean of each input, at which the others are
+        stays : a mask of the inputs that stay, (n_features, order)
+        mean : the mean of each input, at which inputs that do not stay are fixed
         """
         raise NotImplementedError(f"{type(self).__name__} has no parts")
 
@@ -377,20 +378,21 @@ class FeatureBlock(ABC):
         return self
 
     def flattened(self, ends: np.ndarray, fill: np.ndarray) -> tuple[Self, np.ndarray]:
-        """Return features that are the same where inputs are within their ends, and are constant
-        beyond these; and a mask of those that are constant everywhere. Here, as they are: the
-        column encoder says what is beyond.
+        """Return (features that are the same where inputs are within their ends, and constant
+        beyond the ends; a mask of those that are constant everywhere).
+
+        By default the features stay as they are: the column encoder is constant beyond the ends.
 
         ends : (n_inputs, 2), infinite where inputs have none
-        fill : what missing cells are, of each input
+        fill : the encoding of missing cells, of each input
         """
         return self, np.zeros(len(self), bool)
 
     # ---------------------------------------------------------------- constraints
 
     def keeps(self, constraints: InputConstraints) -> np.ndarray:
-        """Return a mask of the features that keep constraints, with any coefficient that they may
-        have: here, those that see no input that is bound."""
+        """Return a mask of the features that keep constraints with any coefficient that they may
+        have. By default these see no input that is bound."""
         at = self.own_inputs
         is_free = ~(constraints.is_bound | constraints.is_barred)[at]
         meets = may_meet(self.is_used, constraints, at)
@@ -399,12 +401,12 @@ class FeatureBlock(ABC):
     def constrained(
         self, constraints: InputConstraints, through: np.ndarray, rng: np.random.Generator
     ) -> list[tuple[FeatureBlock, np.ndarray]]:
-        """Return features like these draws of a map, as many, that keep constraints: pairs of a
-        block and the places of its features. Here, inputs that are bound are left out.
+        """Return as many features, like these draws of a map, that keep constraints: pairs of a
+        block and the places of its features. By default inputs that are bound are left out.
 
         through : rows of all inputs, (n, n_inputs)
         """
-        may_see = within(1.0 * self.is_used, constraints, rng, self.inputs) != 0
+        may_see = without_forbidden(1.0 * self.is_used, constraints, rng, self.inputs) != 0
         stays = may_see & ~constraints.is_bound[self.own_inputs]
         block = self.with_inputs(stays, np.zeros(len(constraints.is_bound)))
         return [(block, np.arange(len(self)))]
@@ -426,9 +428,8 @@ class FeatureBlock(ABC):
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers a file holds of the features that depend on the data: inputs and what
-        belongs to them where features use them, without ends that are infinite, factors of 1, and
-        offsets of 0."""
+        """The number of numbers in a file that describe the features: of inputs only those that
+        features use, and without infinite ends, factors of 1, and offsets of 0."""
         n, values = 0, {name: getattr(self, name) for name in self.by_input}
         for name, array in self.arrays.items():
             is_of_input = name in values or name == "inputs"
@@ -456,6 +457,6 @@ def _field_names(kind):
 
 
 def count_entries(inputs: np.ndarray, n_inputs: int) -> np.ndarray:
-    """Return in how many rows of `inputs` each input occurs; negative ones are none."""
+    """Return in how many rows of `inputs` each input occurs; negative entries are no inputs."""
     inputs = np.sort(inputs, axis=1)
     return np.bincount(inputs[np.diff(inputs, axis=1, prepend=-1) > 0], minlength=n_inputs)

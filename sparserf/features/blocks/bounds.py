@@ -1,5 +1,5 @@
-"""Linear functions above sums of terms, over boxes of their inputs: what kinds of features write
-for proofs by branch and bound.
+"""Linear functions above sums of terms, over boxes of their inputs, from which branch and bound
+proves bounds: the interface that each kind of features implements.
 
 Over the box of all u with |u_v - mid_v| <= rad_v, a group of terms with value g(u) has a
 `Relaxation`
@@ -21,8 +21,8 @@ class Relaxation(NamedTuple):
     top : (n,)
     slope, low, high : (n, n_inputs), as in the formulas of the module
     blame : (n, n_inputs)
-        The gap between terms and their lines, at the middle of the box, shared out to the inputs
-        that it comes from.
+        The gap between the terms and the linear function at the middle of the box, as the shares of
+        the inputs that cause it.
     """
 
     top: np.ndarray
@@ -35,10 +35,10 @@ class Relaxation(NamedTuple):
 class Group(ABC):
     """Terms of one kind, as functions of n_inputs inputs u.
 
-    It is made of what the terms share, of an array of what each has of its own, as
-    `Term.group_entry` returns both, and of `largest`, the largest |u_v| of each input.
+    Its arguments are the two parts of `Term.group_entry`, what the terms share and an array of what
+    each has of its own, and `largest`, the largest |u_v| of each input.
 
-    work : about the time of a box, in that of a neuron
+    work : about the time that a box takes, in units of the time of one neuron
     has_steps : whether the terms jump somewhere
     """
 
@@ -60,8 +60,8 @@ class Group(ABC):
 
     @abstractmethod
     def size(self, largest: np.ndarray) -> float:
-        """Return a bound of all sizes that rounding is relative to: sum |c| (sup|phi| + sup of |t|
-        in its parts).
+        """Return a bound of the size to which the rounding of the sum is relative: sum |c| (sup
+        |phi| + sup of |t| in its parts).
 
         largest : the largest |u_v| of each input
         """

@@ -22,23 +22,24 @@ from .derivatives import Derivatives
 from .terms import Term
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..._base.expressions import Expression
     from ..._base.types import Array
     from ...columns.constraints import InputConstraints
     from ...columns.encoder import ColumnEncoder
-    from .base import Evaluator
-    from .derivatives import EncodedRows
+    from .base import Evaluator, Put
+    from .derivatives import RowEncodings
     from .pieces import Pieces
     from .stored import StoredBlock
-    from .terms import Names
+    from .terms import GroupEntry, Names
 
 # Files hold no infinite numbers: these stand for the ends of intervals that have none.
 LARGEST = float(np.finfo(np.float64).max)
 # The most levels of a category that are listed.
 MOST_LEVELS = 8
-# Rows whose bits are made at a time: those of some hundred boxes stay in the second-level cache.
+# The number of rows whose bits are made at a time: the bits of some hundred boxes then stay in the
+# second-level cache.
 ROWS = 2**13
 
 
@@ -98,10 +99,8 @@ class BoxBlock(FeatureBlock):
     def rows_for_panels(self, X: np.ndarray) -> np.ndarray:
         return X
 
-    def evaluator(
-        self, xp: Any, put: Callable[[np.ndarray], Array], dtype: np.dtype, widen: Evaluator
-    ) -> Evaluator:
-        low, high, height = put(self.low), put(self.high), put(self.scale * self.height)
+    def evaluator(self, xp: Any, put: Put, dtype: np.dtype, widen: Evaluator) -> Evaluator:
+        low, high, height = put(self.low), put(self.high), put(self.heights)
         inputs = [put(column.astype(np.int64)) for column in self.inputs.T]
 
         def values(X):
@@ -115,7 +114,7 @@ class BoxBlock(FeatureBlock):
 
     # ---------------------------------------------------------------- in models
 
-    def term(self, k: int, position: int, column: np.ndarray) -> Box:
+    def term(self, k: int, position: int, column: np.ndarray) -> BoxTerm:
         used = self.is_used[k]
         encodings, place = np.unique(self.inputs[k, used], return_inverse=True)
         low, high = np.full(len(encodings), -np.inf), np.full(len(encodings), np.inf)
@@ -123,21 +122,16 @@ class BoxBlock(FeatureBlock):
         np.minimum.at(high, place, self.high[k, used])
         own = np.ones(len(encodings)), low, high
         gain = float(self.scale * self.height[k])
-        return Box.of_columns(column, position, gain, encodings, *own)
+        return BoxTerm.of_columns(column, position, gain, encodings, *own)
 
-    def derivatives(
-        self,
-        coef: np.ndarray,
-        seen: np.ndarray,
-        pairs: tuple[np.ndarray, np.ndarray] | None,
-        n_inputs: int,
-    ) -> BoxDerivatives:
-        return BoxDerivatives(self, coef, seen, pairs, n_inputs)
+    def derivatives(self, *about: Any) -> BoxDerivatives:
+        return BoxDerivatives(self, *about)
 
     @property
     def expression(self) -> Expression:
         u = seen(self.inputs)
-        inside = _above(parameter("low", self.low), u) * _at_most(u, parameter("high", self.high))
+        is_above = _is_above(u, parameter("low", self.low))
+        inside = is_above * _is_at_most(u, parameter("high", self.high))
         return parameter("height", self.height) * reduce_inputs("multiply", inside)
 
     def effects(self, deviation: np.ndarray) -> np.ndarray:
@@ -159,7 +153,7 @@ class BoxBlock(FeatureBlock):
         return replace(self, low=ends[0], high=ends[1])
 
     def flattened(self, ends: np.ndarray, fill: np.ndarray) -> tuple[Self, np.ndarray]:
-        """A threshold beyond an end is moved beyond all numbers, to before missing cells."""
+        """Move thresholds beyond an end to where no number is, but before missing cells."""
         first, last = np.moveaxis(ends[self.inputs], -1, 0)
         fill = fill[self.inputs]
         least = np.where(fill == -BEYOND_NUMBERS, -BEYOND_NUMBERS / 2, -np.inf)
@@ -198,18 +192,18 @@ class BoxBlock(FeatureBlock):
         return cls(stored.meta["scale"], inputs, low, high, height, stored.is_nonnegative)
 
 
-def _above(low, u):
-    """Return 1 where u is above `low`, else 0."""
+def _is_above(u, low):
+    """Return the expression that is 1 where u is above `low`, else 0."""
     return 0.5 - 0.5 * sign(low - u)
 
 
-def _at_most(u, high):
-    """Return 1 where u is at most `high`, else 0."""
+def _is_at_most(u, high):
+    """Return the expression that is 1 where u is at most `high`, else 0."""
     return 0.5 + 0.5 * sign(high - u)
 
 
 class BoxPanels:
-    """Boxes as the kernels compute them: of some rows, which of these are in each box, as bits."""
+    """Boxes as the kernels compute them: one bit for each row and box, whether the row is in it."""
 
     def __init__(self, block: BoxBlock):
         used = block.is_used
@@ -244,7 +238,7 @@ class BoxPanels:
             apply(bits, heights, out[:, rows])
 
     def transform(self, X: Any, out: np.ndarray) -> None:
-        by_feature = out.strides[0] == out.itemsize  # there is no need to turn what is made
+        by_feature = out.strides[0] == out.itemsize  # as `spread` writes: no transpose is needed
         for rows, bits in self._bits(X):
             place = out[rows].T
             inside = place if by_feature else np.empty(place.shape, out.dtype)
@@ -269,7 +263,7 @@ def _copy_transpose(a, out):
 
 
 @dataclass(frozen=True, eq=False)
-class Box(Term):
+class BoxTerm(Term):
     """gain where low_v < u_v <= high_v for each encoding v, and 0 elsewhere."""
 
     low: np.ndarray
@@ -282,9 +276,9 @@ class Box(Term):
         factors = []
         for v, low, high in zip(self.encodings.tolist(), self.low, self.high, strict=True):
             if low > -np.inf:
-                factors.append(_above(number(low), encoding(v)))
+                factors.append(_is_above(encoding(v), number(low)))
             if high < np.inf:
-                factors.append(_at_most(encoding(v), number(high)))
+                factors.append(_is_at_most(encoding(v), number(high)))
         return reduce(mul, factors, number(1.0)) if factors else number(1.0)
 
     def condition(self, names: Names, encoder: ColumnEncoder | None) -> str | None:
@@ -316,9 +310,7 @@ class Box(Term):
         share = np.maximum(last.min(axis=1) - first.max(axis=1), 0) / 2
         return pieces.weight @ share, 0.0
 
-    def group_entry(
-        self, c: float, w: np.ndarray, inputs: np.ndarray
-    ) -> tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]:
+    def group_entry(self, c: float, w: np.ndarray, inputs: np.ndarray) -> GroupEntry:
         low, high = np.full(len(w), -np.inf), np.full(len(w), np.inf)
         low[inputs], high[inputs] = self.low, self.high
         return BoxGroup, (), (c, low, high)
@@ -329,10 +321,11 @@ def conditions(
     asked: Sequence[tuple[int, float, float]],
     encoder: ColumnEncoder | None,
 ) -> list[str]:
-    """Return in words what the intervals (encoding, low, high) ask of one column.
+    """Return in words the conditions on one column that its encodings lie in intervals.
 
-    Missing cells lie beyond all numbers where training rows had some; elsewhere they are not
-    mentioned.
+    Missing cells are mentioned where training rows had some.
+
+    asked : (encoding, low, high) of each interval
     """
     words, low, high = [], -np.inf, np.inf
     has_missing, takes_missing, asks_missing = False, True, False
@@ -383,7 +376,7 @@ def _number_words(value):
 
 
 def _clock_words(clock):
-    """Return the function that writes a number of days as the time that it is."""
+    """Return the function that writes a number of days as the date or time that it stands for."""
     return lambda days: str(clock.cell(float(days)))
 
 
@@ -397,8 +390,11 @@ def _interval_words(name, low, high, show):
 
 
 def _period_words(name, kind, asked):
-    """Return in words that a time is in the parts of a period in which the cosines of its angle,
-    (level, low, high) of each, are in their intervals."""
+    """Return in words in which parts of a period a time must be, so that the cosines of its angle
+    lie in their intervals.
+
+    asked : (level, low, high) of each cosine
+    """
     parts = arcs(kind.turn, asked)
     if parts is None:
         return []
@@ -418,8 +414,10 @@ def _flag_words(name, low, high, show):
 
 
 def _levels_words(name, asked, levels):
-    """Return in words which levels of a category have their scores in all intervals
-    (encoding, low, high, whether missing cells do; None: training rows had none)."""
+    """Return in words which levels of a category have their scores in all intervals.
+
+    asked : (encoding, low, high, whether missing cells are in it; None: training rows had none)
+    """
     takes_new, inside = True, set(range(len(levels)))
     for of_column, low, high, _ in asked:
         scores = dict(zip(of_column.knots[0].tolist(), of_column.knots[1].tolist(), strict=True))
@@ -445,16 +443,19 @@ def _quoted(level):
 class BoxDerivatives(Derivatives):
     """The derivatives of boxes: 0, also at steps."""
 
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         return rows.put(np.zeros((1, len(self._coef), len(self._seen))))
 
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         return rows.put(np.zeros((1, len(self._coef), len(self._pairs[0]))))
 
 
 class BoxGroup(Group):
-    """Terms c_k where low_kv < u_v <= high_kv for all inputs v, and 0 elsewhere: constants where a
-    box lies inside or outside, and else both of their values."""
+    """Terms that are c_k where low_kv < u_v <= high_kv for all inputs v, and 0 elsewhere.
+
+    On a part of the space that lies inside or outside such a box the term is constant; on any other
+    part its bounds are 0 and c_k.
+    """
 
     has_steps = True
 

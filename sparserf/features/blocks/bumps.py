@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..._base.expressions import Expression
     from ..._base.types import Array
     from .base import Evaluator, Put
-    from .derivatives import EncodedRows
+    from .derivatives import RowEncodings
     from .pieces import Pieces
     from .stored import StoredBlock
     from .terms import GroupEntry
@@ -51,7 +51,8 @@ class BumpBlock(WeightedBlock):
     is_bounded = True
     is_local = True
     needs_dense_rows = True
-    dense_below = 12  # a distance takes twice the time of a product
+    # about half of DENSE_BELOW, as a distance takes twice the time of a product
+    dense_below = 12
 
     @cached_property
     def offset(self) -> np.ndarray:
@@ -78,7 +79,7 @@ class BumpBlock(WeightedBlock):
         )
 
     def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return (abs(weights), centers), of which no distance is 0 times infinity.
+        """Return (abs(weights), centers), with which no distance is 0 times infinity.
 
         Weights are finite in that dtype, and where one is 0 there, or subnormal, it and its center
         are 0.
@@ -205,8 +206,8 @@ class BumpDerivatives(Derivatives):
 
     @cached_property
     def _by_input(self):
-        """(place in `seen` or -1, input, weight, center) of each bump, for one input of each bump
-        at a time."""
+        """For each position of an input in a bump, (the place in `seen` or -1, the input, its
+        weight, its center) of all bumps."""
         block, place = self._block, places_in(self._seen, self._n_inputs)
         inputs = np.broadcast_to(block.own_inputs, block.weights.shape)
         return [
@@ -249,10 +250,10 @@ class BumpDerivatives(Derivatives):
             column, at = place[has], None
         return [(positions, self._select(has, column, values[has], width), at)]
 
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         return self._sum(self._first_steps, len(self._seen), rows)
 
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         return self._sum(self._second_steps, len(self._pairs[0]), rows)
 
     @cached_property

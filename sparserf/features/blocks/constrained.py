@@ -28,18 +28,17 @@ def may_meet(seen: np.ndarray, constraints: InputConstraints, at: np.ndarray) ->
     return meets
 
 
-def within(
+def without_forbidden(
     weights: np.ndarray,
     constraints: InputConstraints,
     rng: np.random.Generator,
     inputs: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the weights with zeros at inputs that may not be seen, or not together: for each w the
-    rest of a random choice.
+    """Return the weights with zeros at inputs that may not be seen, or not together.
 
-    Of each w one of its inputs is drawn, and one of the groups that hold it; inputs outside of it
-    are left out. Of inputs in which f must be convex and others in which it must be concave, one
-    kind is left out.
+    Which of its inputs a feature keeps is drawn. For each w one of its inputs is drawn, and one of
+    the groups that hold it; inputs outside of that group are left out. Of inputs in which f must be
+    convex and inputs in which it must be concave, one kind is drawn to be left out.
 
     inputs : the input of each weight, (n_features, order); None: weights are dense
     """

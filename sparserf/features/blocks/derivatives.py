@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from ...rows.protocols import FeatureBlockLike
 
 
-class EncodedRows(Protocol):
-    """The encodings of some rows, in an array namespace."""
+class RowEncodings(Protocol):
+    """The encodings of some rows, in an array namespace: `RowsOfEncodings` of `calculus/`, which is
+    above this folder."""
 
     def put(self, values: Any) -> Any:
         """Return an ndarray in the namespace of the rows, on their device."""
@@ -54,16 +55,16 @@ class Derivatives(ABC):
         self._seen, self._pairs = seen, pairs
 
     @abstractmethod
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         """Return the first derivatives by the encodings `seen`, (n_rows, n_outputs, n_seen); 1 row
         if all are equal."""
 
     @abstractmethod
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         """Return the second derivatives by `pairs` of encodings, (n_rows, n_outputs, n_pairs)."""
 
     def _sums(self, values, matrix, rows):
-        """Return a product with a matrix as (n_rows, n_outputs, .)."""
+        """Return the product of values and a matrix, reshaped to (n_rows, n_outputs, .)."""
         if is_sparse(matrix) and not isinstance(values, np.ndarray):
             matrix = matrix.toarray()
         product = values @ (matrix if is_sparse(matrix) else rows.put(matrix))
@@ -72,11 +73,14 @@ class Derivatives(ABC):
         )
 
     def _select(self, feature, column, values, width):
-        """Return the matrix (n_features, n_outputs width) with coef values of some features in some
-        columns."""
+        """Return the matrix, (n_features, n_outputs * width), that multiplies values of features.
+
+        In the line of a feature it has, for each output, coefficient times value at the feature's
+        column; `feature`, `column` and `values` give these for some features.
+        """
         from scipy.sparse import csr_array
 
-        most_dense = 2**16  # numbers in a matrix that is multiplied with its zeros
+        most_dense = 2**16  # a matrix of at most this many numbers is dense
         k = np.arange(len(self._coef))[:, None]
         entries = self._coef[:, feature] * values
         place = np.broadcast_to(feature, entries.shape).ravel(), (k * width + column).ravel()
@@ -92,8 +96,8 @@ def places_in(seen: np.ndarray, n: int) -> np.ndarray:
 
 
 def pair_finder(pairs: tuple[np.ndarray, np.ndarray]) -> Callable[[Any, Any], np.ndarray]:
-    """Return a function of two arrays of places that looks up their pairs: their indices in
-    `pairs`, -1 where they are none."""
+    """Return a function of two arrays of places: the index of each of their pairs in `pairs`, -1 of
+    a pair that is none of these."""
     index = {
         pair: p for p, pair in enumerate(zip(*(places.tolist() for places in pairs), strict=True))
     }

@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from ...columns.constraints import InputConstraints
     from ...columns.encoder import ColumnEncoder
     from .base import Evaluator, FeatureBlock, Put
-    from .derivatives import EncodedRows
+    from .derivatives import RowEncodings
     from .pieces import Pieces
     from .stored import StoredBlock
     from .terms import GroupEntry
 
-# Numbers of X that are copied at a time where it is not contiguous, to make the inputs.
+# The number of numbers of X that are copied at a time, where X is not contiguous, to make the
+# inputs.
 COPIED_NUMBERS = 2**19
 
 
@@ -211,8 +212,8 @@ class MonomialBlock(WeightedBlock):
 
 
 def runs(inputs: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield, column by column of ascending tuples, how often the entry of each tuple has occurred
-    in it so far; 1 for 0."""
+    """Yield, for each column of ascending tuples, how often the entry of each tuple has occurred in
+    the tuple so far; 1 where the entry is 0."""
     run = np.ones(len(inputs))
     yield run
     for previous, entry in zip(inputs.T[:-1], inputs.T[1:], strict=True):
@@ -356,12 +357,12 @@ class MonomialDerivatives(Derivatives):
             total = total + self._sums(self._products(U, left_out, rows, xp), matrix, rows)
         return total
 
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         U, u, xp = self._at(rows)
         alone = self._sum(self._first_steps, len(self._seen), U, rows, xp)
         return alone - 2 * self._block.gamma * u * self._sum(self._whole, 1, U, rows, xp)
 
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         U, u, xp = self._at(rows)
         gamma, (one, other), put = self._block.gamma, self._pairs, rows.put
         alone = self._sum(self._first_steps, len(self._seen), U, rows, xp)

@@ -1,4 +1,4 @@
-"""Neurons sigma(w'x + b): what is asked of them, by the questions that their activation answers."""
+"""Neurons sigma(w'x + b). Whatever depends on sigma is asked of its `ActivationFunction`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..._base.checks import is_sparse
 from ..._base.expressions import expanded, parameter, reduce_inputs, seen
 from ..activations import ACTIVATIONS, CONVEX, COSINE, EPS, RISING, Derivative, cosine_line
 from .bounds import Group, Relaxation
-from .constrained import may_meet, within
+from .constrained import may_meet, without_forbidden
 from .derivatives import Derivatives
 from .pieces import ROUNDING, nodes
 from .terms import Term
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...columns.encoder import ColumnEncoder
     from ..activations import ActivationFunction
     from .base import Evaluator, FeatureBlock, Put
-    from .derivatives import EncodedRows
+    from .derivatives import RowEncodings
     from .pieces import Pieces
     from .stored import StoredBlock
     from .terms import GroupEntry
@@ -57,7 +57,7 @@ class Neurons(WeightedBlock):
         )
 
     def rounding_in_single(self, total: float, sizes: np.ndarray) -> np.ndarray:
-        # Roundings of the value of an activation beside those of its argument.
+        # The number of roundings in the value of an activation, beside those of its argument.
         of_value = 8
 
         if self.sigma.has_steps or not self.is_bounded:
@@ -138,7 +138,7 @@ class Neurons(WeightedBlock):
         through : each neuron that is made anew has w'x + b = 0 between a random two of these rows
         """
         at, is_bound, sigma, n = self.own_inputs, constraints.is_bound, self.sigma, len(self)
-        weights = within(self.weights, constraints, rng, self.inputs)
+        weights = without_forbidden(self.weights, constraints, rng, self.inputs)
         if is_bound.any() and not (sigma.rises or is_bound.all()):
             is_free = np.arange(n) % 2 == 0
             weights = np.where(is_free[:, None] & is_bound[at], 0.0, weights)
@@ -262,8 +262,8 @@ def shaped_neurons(
     spreads: Callable[[np.ndarray], np.ndarray] | None,
     inputs: np.ndarray | None = None,
 ) -> list[tuple[NeuronBlock, np.ndarray]]:
-    """Return neurons that keep the constraints, of weights in which `within` has left what they may
-    see: (block, places).
+    """Return neurons that keep the constraints, of weights that come from `without_forbidden`:
+    (block, places).
 
     Weights get the signs that their inputs must have. A w that sees an input in which f must be
     convex or concave gets the activation `CONVEX`.
@@ -390,8 +390,8 @@ class Neuron(Term):
     def mean(self, columns: Sequence[Pieces], finer: int) -> tuple[float, float] | None:
         """Return the mean over a box as `Term.mean` does.
 
-        Of an activation with antiderivatives in closed form, the mean over a line of each column is
-        a sum of antiderivatives at the corners. Where that is not to be had, or loses digits to
+        Where an activation has antiderivatives in closed form, the mean over a line of each column
+        is a sum of antiderivatives at the corners. Where it has none, or digits are lost to
         cancellation, Gauss-Legendre nodes take the place of the line.
         """
         if self.is_product:
@@ -411,8 +411,8 @@ class Neuron(Term):
         halves = [half.max(initial=0.0) for _, _, half in lines]
         widest = np.argsort(halves, kind="stable")[::-1]
         least = shortest * max(halves, default=0.0)
-        # First the closed form in as many columns as it is to be had, then in fewer: nodes lose
-        # less to rounding.
+        # The closed form is tried in as many columns as sigma has one for, then in fewer: nodes
+        # lose less to rounding.
         for n_closed in range(most_closed, fewest_closed - 1, -1):
             closed = widest[:n_closed]
             atoms = [
@@ -435,8 +435,8 @@ class Neuron(Term):
     # ---------------------------------------------------------------- bounds
 
     def group_entry(self, c: float, w: np.ndarray, inputs: np.ndarray) -> GroupEntry:
-        """Return the entry of a term written with a positive coefficient: -cos(t) = cos(t + pi),
-        -tanh(t) = tanh(-t); others get a sign."""
+        """Return the entry of the term, written with a positive coefficient: -cos(t) = cos(t + pi),
+        -tanh(t) = tanh(-t); other activations get a sign."""
         sigma, b = self.sigma, self.offset
         if sigma.is_periodic:
             sigma, b = COSINE, b + sigma.phase
@@ -479,11 +479,10 @@ def _points(weight, middle, half, finer):
 
 
 def _sum_of_atoms(sigma, offset, atoms):
-    """Return the sum, over an atom of each column, of the product of factors times an
-    antiderivative at the sum of arguments.
+    """Return (a sum, a bound of its rounding): over all choices of one atom of each column, the
+    product of their factors times an antiderivative at the sum of their arguments.
 
-    The antiderivative has as many folds as atoms are ends of lines. Also return what rounding may
-    change.
+    The antiderivative is repeated once for each atom that is the end of a line.
     """
     total = lost = 0.0
     for choice in product((0, 1), repeat=len(atoms)):
@@ -547,20 +546,20 @@ class NeuronDerivatives(Derivatives):
         return self._features_of(self._block.sigma.bend)
 
     def _features_of(self, derivative):
-        """Return the features of whose values a derivative of sigma is a function; None where it is
+        """Return the features from whose values a derivative of sigma is computed; None where it is
         constant."""
         if not isinstance(derivative, Derivative):
             return None
         offset = self._block.offset + derivative.shift
         return replace(self._block, scale=1.0, activation=derivative.activation, offset=offset)
 
-    def first(self, rows: EncodedRows) -> Array:
+    def first(self, rows: RowEncodings) -> Array:
         slope = self._block.sigma.slope
         if not slope:
             return rows.put(np.zeros((1, len(self._coef), len(self._seen))))
         return self._sums(self._values(slope, self._slopes, rows), self._by_first, rows)
 
-    def second(self, rows: EncodedRows) -> Array:
+    def second(self, rows: RowEncodings) -> Array:
         bend = self._block.sigma.bend
         if not bend:
             return rows.put(np.zeros((1, len(self._coef), len(self._pairs[0]))))
@@ -600,15 +599,14 @@ class NeuronGroup(Group):
         offset: np.ndarray,
         largest: np.ndarray,
     ):
-        """Take the terms; largest : the largest |u_v| of each input, from which the rounding of t
-        is bounded."""
+        """Take the terms; `largest`, the largest |u_v| of each input, bounds the rounding of t."""
         self._sigma, self._sign = sigma, sign
         self._coef, self._weights, self._offset = coef, weights, offset
         self.work, self.has_steps = len(coef), sigma.has_steps
         self._absolute = np.abs(weights)
         self._up = coef[:, None] * np.maximum(weights, 0)
         self._down = coef[:, None] * np.minimum(weights, 0)
-        # Of t, which has a multiple of pi in its offset.
+        # A bound of |t|, whose offset may hold a multiple of pi.
         size = self._absolute @ largest + np.abs(offset) + 4
         self._rounding = EPS * (weights.shape[1] + 8) * size
         if sigma.is_periodic:
@@ -668,5 +666,6 @@ class NeuronGroup(Group):
 
 
 def _sines_and_cosines(weights, offset):
-    """Return the features sin(weights'u + offset), and cos: the kernels compute them fast."""
+    """Return the features sin(weights'u + offset) and cos(weights'u + offset), which the kernels
+    compute fast."""
     return [NeuronBlock(name, 1.0, weights.copy(), offset.copy()) for name in ("sin", "cos")]

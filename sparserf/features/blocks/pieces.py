@@ -1,4 +1,5 @@
-"""What means of terms are computed over: pieces on which encodings are affine, and nodes."""
+"""The pieces of a box on which encodings are affine, and nodes: means of terms are sums over
+them."""
 
 from __future__ import annotations
 
@@ -43,9 +44,10 @@ def nodes(low: float, high: float, change: float, finer: int) -> tuple[np.ndarra
     which add up to 1.
 
     change : how far a phase, or another argument, changes over the interval
-    finer : the factor of the number of nodes of a rule
+    finer : a factor of the number of nodes of each rule
     """
-    n_nodes, most_change = 16, 4.0  # of one rule
+    # Each rule has this many nodes, and the phase changes over it by at most this many radians.
+    n_nodes, most_change = 16, 4.0
     n_parts = max(1, int(np.ceil(change / most_change)))
     places, weights = _rule(n_nodes * finer)
     ends = np.linspace(low, high, n_parts + 1)

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..._base.npz import floats, require
 
-# Dense arrays of which at most one number in SPARSE_BELOW is not 0 are in a file as these numbers
-# alone, with their places: `may_be_sparse` says how few they may be.
+# Dense arrays of which at most one number in SPARSE_BELOW is not 0 are stored as these numbers and
+# their places, unless they are too few for `may_be_sparse`.
 SPARSE_BELOW = 3
 
 
@@ -79,15 +79,15 @@ class StoredBlock:
 
 
 def may_be_sparse(size: int, n: int) -> bool:
-    """Return whether arrays of that size may be in a file as n numbers that are not 0: what a file
-    makes in memory is in proportion to its size."""
+    """Return whether arrays of that size may be stored as their n nonzero numbers: the memory that
+    a file takes must be in proportion to its size."""
     most_for_one, most_more = 32, 2**16
     return size < 2**31 and size <= most_for_one * n + most_more
 
 
 def without_zeros(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return dense arrays of one shape as they are in a file: if the first is mostly 0, and the
-    others are 0 there, the numbers that are not, and their places."""
+    """Return dense arrays of one shape as a file holds them: whole; or, where the first is mostly 0
+    and the others are 0 in the same places, their other numbers, and the places of these."""
     first = next(iter(arrays.values()))
     is_zero = first == 0
     places = np.flatnonzero(~is_zero)

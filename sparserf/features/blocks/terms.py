@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 # The names of the columns of X, by their indices.
 Names: TypeAlias = "Sequence[str] | Mapping[int, str]"
-# The class that bounds terms like one, what the terms of a group share, what it has of its own.
+# Of a term: the class that bounds terms of its kind, what it shares with others in a group, and
+# what it has of its own.
 GroupEntry: TypeAlias = "tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]"
 
 
@@ -137,8 +138,8 @@ class Term(ABC):
         return combine.reduceat(values[order], first, axis=0)
 
     def worth(self, known: np.ndarray, rest: np.ndarray) -> np.ndarray:
-        """Return the means of the term over background rows, (..., n_rows), where the columns of
-        some sets are known.
+        """Return the worth of sets of columns in the game of Shapley values, (..., n_rows): the
+        mean of the term over background rows where the columns of a set are known.
 
         known : the parts of the columns in each set, combined, in the rows, (..., n_rows)
         rest : those of all other columns, in the background rows, (..., n_background); of a product
@@ -188,8 +189,7 @@ class Term(ABC):
 
     @abstractmethod
     def group_entry(self, c: float, w: np.ndarray, inputs: np.ndarray) -> GroupEntry:
-        """Return the class that bounds terms like this one, with what the terms of a group share,
-        and what this one has of its own, as the class takes them. Not asked of linear terms.
+        """Return the `GroupEntry` of this term; linear terms need none.
 
         c, w : the coefficient times the gain, and the weights of all inputs
         inputs : the input of each of the term's encodings

@@ -12,8 +12,8 @@ from ..._core.features import PANEL, Panels
 from ..._core.rows import RowSlice
 from .base import FeatureBlock
 
-# Most inputs for each sparse weight at which sparse weights are multiplied as dense ones, zeros
-# included: that is then faster than gathering the inputs.
+# With at most this many inputs for each sparse weight, sparse weights are multiplied as dense ones,
+# zeros included, which is then faster than to gather the inputs.
 DENSE_BELOW = 25
 
 
@@ -31,8 +31,7 @@ class WeightedBlock(FeatureBlock):
 
     by_input: ClassVar[tuple[str, ...]] = ("weights",)
     stored: ClassVar[tuple[str, ...]] = ("weights", "offset", "inputs", "places")
-    # Most inputs for each sparse weight at which sparse weights are taken as dense ones, zeros
-    # included.
+    # DENSE_BELOW, for features of this kind.
     dense_below = DENSE_BELOW
 
     def __len__(self) -> int:
@@ -93,8 +92,8 @@ class WeightedBlock(FeatureBlock):
         )
 
     def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the weights, and the centers of kinds that have some, as values of that dtype are
-        computed from them."""
+        """Return (the weights, the centers of a kind that has some), as the kernels compute values
+        of that dtype from them."""
         return self.weights, None
 
     @cached_property
