@@ -13,7 +13,7 @@ import pytest
 import sparserf as srf
 from sparserf._base import deadline
 from sparserf._base.progress import FitCallback, check_not_ended, ends_at, parts
-from sparserf.algorithms.default.members import Linear
+from sparserf.algorithms.default.members import LinearMember
 from sparserf.solvers.budget import Budget
 
 RNG = np.random.default_rng(0)
@@ -429,8 +429,8 @@ def test_once_the_time_is_over_columns_and_rows_are_looked_at_no_more_than_a_mod
     monkeypatch.setattr("sparserf.algorithms.task.fit_interval_encoder", refuse)
     monkeypatch.setattr("sparserf.algorithms.dependent_rows.detect_dependence", refuse)
     folds = []
-    fold_fit = Linear.fold_fit
-    monkeypatch.setattr(Linear, "fold_fit", lambda *a: folds.append(a[2]) or fold_fit(*a))
+    fold_fit = LinearMember.fold_fit
+    monkeypatch.setattr(LinearMember, "fold_fit", lambda *a: folds.append(a[2]) or fold_fit(*a))
     clock_of(1)
     model, warned = fit(target)
     check_usable(model)
