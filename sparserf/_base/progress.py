@@ -415,18 +415,13 @@ def parts(
     rest : the weight of the work that comes after all items, of an unknown number of iterations
     is_open : whether each part has an unknown number of iterations, and not just one
     """
-    if _here.report is None:
-        for item in items:
-            check_not_ended()
-            yield item
-        return
     weights = np.ones(len(items)) if weights is None else np.asarray(weights, float)
     left = np.cumsum(np.append(rest, weights[::-1]))[:0:-1]
     for item, share in zip(items, weights / left, strict=True):
         check_not_ended()
         with part(share, is_open):
             yield item
-    if rest:
+    if rest and _here.report is not None:
         start, end, _ = _here.report.span
         _here.report.begin(start, end, True)
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -44,10 +44,10 @@ from .chosen_on_folds import FoldOptions, SizePath, fit_as_chosen
 from .harfe_fit import HarfeOptions, L0Fit, begin_fits
 from .path import begun_in_time, models_along
 from .rounds import fit_in_rounds
-from .task import Fit, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import TypeAlias
 
     from numpy.typing import ArrayLike
 
@@ -63,46 +63,16 @@ if TYPE_CHECKING:
     from ..features.neurons import Activation
     from ..losses import LossLike
     from ..model import Callback, SparseModel
-    from .harfe_fit import SupportIterate
-    from .task import Progress
+    from .harfe_multinomial import MultinomialL0Fit
+    from .task import Task
 
+    # The fit of one target, or of several classes together.
+    PursuitFit: TypeAlias = L0Fit | MultinomialL0Fit
 
 # The sines that are drawn by default.
 N_DEFAULT = 4_000
 # On a fold terms are exchanged by so many iterations for each number of terms.
 EXCHANGES = 2
-
-
-class PursuitFit(Fit, Protocol):
-    """A fit of one target, `L0Fit`, or of several classes together, `MultinomialL0Fit`, as
-    Algorithm 1 moves it.
-
-    progress : the objectives so far, and whether the user's callback has ended the fit
-    """
-
-    progress: Progress
-
-    @property
-    def iterate(self) -> SupportIterate:
-        """The current iterate; for several classes, the iterate of the class that has the most
-        terms."""
-        ...
-
-    def restart(self) -> None:
-        """Begin the iterations for a number of terms, from where the last ones have ended."""
-        ...
-
-    def step(self, s: int) -> None:
-        """Take a gradient step, keep its s largest entries, and solve the ridge problem on them."""
-        ...
-
-    def record(self) -> bool:
-        """End an iteration: note the objective and call the callback. Return whether to stop."""
-        ...
-
-    def go_to_best(self) -> None:
-        """Go to the best iterate since the last `restart`."""
-        ...
 
 
 def algorithm_1(fit: PursuitFit, s: int, max_iter: int) -> None:
@@ -438,11 +408,11 @@ def models_of_sizes(
     sizes = sorted({min(int(size), len(dictionary)) for size in sizes})
 
     def fit(task, options):
-        own = task, options.budget, partial(_unrest, options)
+        go_to, complaint = partial(_go_to, options), partial(_unrest, options)
         with single_threaded_blas(), task.rows:
             fits = fits_in_time(task, dictionary, options)
-            go_to = partial(_go_to, options)
-            return models_along(sizes, fits, go_to, *own, names="numbers of terms")
+            names = "numbers of terms"
+            return models_along(sizes, fits, go_to, task, options.budget, complaint, names=names)
 
     return fit_in_rounds(task, options, fit)
 
@@ -506,8 +476,8 @@ class HarfePath(SizePath):
             if size:
                 _go_to(own, fit, size)
 
-        own = task, options.budget, partial(_unrest, options)
-        return models_along([None], list(goals), go_to, *own)[0]
+        complaint = partial(_unrest, options)
+        return models_along([None], list(goals), go_to, task, options.budget, complaint)[0]
 
 
 def _unrest(options, info):

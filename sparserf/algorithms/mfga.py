@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -55,10 +55,11 @@ from .auto_features import read_task_and_features
 from .chosen_on_folds import FoldOptions, SizePath, fit_as_chosen
 from .path import begun_in_time
 from .rounds import fit_in_rounds
-from .task import Task, model_in_time, partial_fits_on_error
+from .task import model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import TypeAlias
 
     from numpy.typing import ArrayLike
 
@@ -73,9 +74,10 @@ if TYPE_CHECKING:
     from ..losses import LossLike
     from ..model import Callback, FitInfo, SparseModel
     from ..rows import Rows
-    from ..solvers.active import ActiveFeatures
-    from ..solvers.problem import Iterate
-    from .task import Progress
+    from .task import Progress, Task
+
+    # The features that are in the model so far, and the fit of their coefficients.
+    GreedySolver: TypeAlias = CoefficientsOnRows | CoefficientsOnTable | MultinomialCoefficients
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -608,46 +610,6 @@ def fits_in_time(
         return greedy_fits(task, candidates, min(n_nonzero_coefs, len(candidates)), options)
 
     return begun_in_time(begin, candidates, options.budget)
-
-
-class GreedySolver(Protocol):
-    """The features that are in the model so far, and the fit of their coefficients.
-
-    `CoefficientsOnRows`, `CoefficientsOnTable` and `MultinomialCoefficients` are such solvers.
-
-    A : the features that are in, with their indices among the candidates
-    iterate : their coefficients, the intercept, and the objective there
-    converged : whether each refit has reached the minimum
-    predicted_decrease : the decrease of the objective that the next Newton step predicts, where a
-        refit has not reached the minimum
-    """
-
-    A: ActiveFeatures
-    iterate: Iterate
-    converged: bool
-    predicted_decrease: float
-
-    def gradients(self) -> np.ndarray:
-        """Return |d mean loss / d theta_j| of each candidate, of several outputs the norm over
-        them."""
-        ...
-
-    def append(self, J: np.ndarray, likely: Sequence[int] = ()) -> bool:
-        """Select the features J, except any that depends on selected ones; return False where all
-        are constants.
-
-        likely : features that may be selected next, the most likely first
-        """
-        ...
-
-    def refit(self) -> None:
-        """Minimise the objective over all coefficients of the features that are in."""
-        ...
-
-    def complete_refit(self, certified: bool) -> None:
-        """Complete the last refit, before the coefficients are read; not certified: without a pass
-        over the rows."""
-        ...
 
 
 class GreedyFit:

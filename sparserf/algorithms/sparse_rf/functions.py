@@ -434,8 +434,8 @@ def _fit_path(
             with partial_fits_on_error(fits, task):
                 begin_at(start, fits, task, dictionary)
         go_to = partial(_go_to, exact_descent if options.exact else algorithm_1)
-        own, times = (task, options.budget, partial(unrest, options.tol)), _times(alphas)
-        return models_along(alphas, fits, go_to, *own, names="penalties", times=times)
+        own = task, options.budget, partial(unrest, options.tol)
+        return models_along(alphas, fits, go_to, *own, names="penalties", times=_times(alphas))
 
 
 def _go_to(descend, fit, alpha):
@@ -458,12 +458,11 @@ def _fit_each(
 ) -> list[SparseModel]:
     """Return the models of `_fit_path`, of a loss with free parameters from rounds of each
     penalty."""
-    shape = n_alphas, alpha_min_ratio
     if alphas is None and is_in_rounds(task, options):
         own = replace(options, rng=deepcopy(options.rng))
         with single_threaded_blas(), task.rows:
             fits = _fits_of(task, _dictionary(task, own, True), own)
-            alphas = _default_penalties(fits, *shape)
+            alphas = _default_penalties(fits, n_alphas, alpha_min_ratio)
     fit = partial(_fit_path, n_alphas=n_alphas, alpha_min_ratio=alpha_min_ratio)
     return models_of_each(task, options, fit, alphas, _times(alphas), enough=options.tol)
 
