@@ -12,6 +12,15 @@ Algorithm 1 of Yen et al. (2014), with a batch of draws for each penalty alpha:
 
 that is one Newton step a target and penalty: the next draws move the solution anyway. Phi is kept
 (`term_values.py`): of rules in bits, else in float32 where features are bounded.
+
+The fit of Algorithm 1 (`sparse_rf/descent.py`) has the same rule of entering, the same phases of
+cosines, and the same descent on a quadratic model, but no common working set. That fit ends at a
+certified duality gap and makes its features again in each pass; a path makes one step at each
+penalty and predicts the rows held out there. On the working set of that fit the default took 1.29
+times the CPU time with values kept in double precision, and 1.13 times in tiles, with .999 and
+1.010 of the error, and .94 and .97 of the terms (means over seven tables, 600 rows, two seeds).
+Bits have no place there: 7,071 rules at 100,000 rows are 88 MB, and 2.8 GB in float32. All targets
+of a path share terms and their values; there each class has a working set of its own.
 """
 
 from __future__ import annotations
