@@ -24,7 +24,7 @@ import numpy as np
 from .._base.arrays import namespace
 from .._core.descent import largest_violation
 from .active import ActiveFeatures
-from .l1_quadratic import minimize
+from .l1_quadratic import L1Quadratic, minimize
 from .problem import SHORTEST_STEP, Problem, backtrack, feasible_slope
 
 if TYPE_CHECKING:
@@ -448,9 +448,8 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     H.flat[:: len(m) + 1] += damping
 
     # Where rounding has left H no minimum, d may be of any size.
-    nonnegative = A.features.nonnegative
-    at = minimize(H, A.g, A.w, problem.alpha, *accuracy, budget=A.budget, nonnegative=nonnegative)
-    d = at - A.w
+    model = L1Quadratic(H, A.g, A.w, problem.alpha, A.features.nonnegative)
+    d = minimize(model, *accuracy, A.budget) - A.w
     questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
     predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
 

@@ -13,7 +13,7 @@ On the implementation of a primal-dual interior point method, SIAM J. Optimizati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,62 +33,85 @@ LARGE = 500
 INTERIOR_STEPS = 60
 # Of the way to the boundary, how much a step of the interior point goes.
 SHORT = 0.995
+# Rows of a Hessian in single precision that turn to double at a time.
+ROWS_AT_ONCE = 512
+
+
+class L1Quadratic(NamedTuple):
+    """The problem: H in single or double precision, g, w, alpha, and a mask of the x_j that must be
+    at least 0, as the w_j are; None: there are none."""
+
+    H: np.ndarray
+    g: np.ndarray
+    w: np.ndarray
+    alpha: float
+    nonnegative: np.ndarray | None = None
+
+    def slopes(self, x: np.ndarray) -> np.ndarray:
+        """Return g + H (x - w), the slopes of the quadratic at x."""
+        H, d = self.H, x - self.w
+        if H.dtype == np.float64:
+            return self.g + H @ d
+        parts = (H[i : i + ROWS_AT_ONCE] for i in range(0, len(H), ROWS_AT_ONCE))
+        return self.g + np.concatenate([part.astype(np.float64) @ d for part in parts])
 
 
 def minimize(
-    H: np.ndarray,
-    g: np.ndarray,
-    w: np.ndarray,
-    alpha: float,
-    tol: float,
-    enough: float = 0.0,
-    budget: Budget = UNBOUNDED,
-    nonnegative: np.ndarray | None = None,
+    model: L1Quadratic, tol: float, enough: float = 0.0, budget: Budget = UNBOUNDED
 ) -> np.ndarray:
     """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which
     the budget is spent.
 
     enough : a violation that will do where quick_rounds rounds do not come to tol
-    nonnegative : a mask of the x_j that must be at least 0, as the w_j are; None: there are none
     """
     # Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
     # point, whose factors are of all features, not of the support; and after it.
     quick_rounds = 2
-    few_rounds = 12 if len(w) >= LARGE else 4
+    few_rounds = 12 if len(model.w) >= LARGE else 4
     most_rounds = 30
-    # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
-    wait = 10
 
-    def alternate(x, tol, rounds):
-        """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step
-        between two, from x."""
-        x, v = x.copy(), g + H @ (x - w)
-        for k in range(rounds):
-            check_not_ended()
-            budget.add(wait * PASSES * len(x) ** 2)
-            if (
-                descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol
-                or budget.is_spent
-                or k == rounds - 1
-            ):
-                break
-            budget.add_factor(np.count_nonzero(x))
-            newton_step_on_support(H, x, v, alpha, nonnegative)
-            v = g + H @ (x - w)  # computed anew: updates add up rounding
-        return x, largest_violation(x, v, alpha, nonnegative)
-
-    x, violation = alternate(w, tol, quick_rounds)
+    x, violation = alternate(model, model.w, tol, quick_rounds, budget=budget)
     tol = max(tol, enough)
     if violation > tol and not budget.is_spent:
-        x, violation = alternate(x, tol, few_rounds)
+        x, violation = alternate(model, x, tol, few_rounds, budget=budget)
     if violation > tol and not budget.is_spent:
-        x, _ = alternate(interior_point(H, g, w, alpha, tol, budget, nonnegative), tol, most_rounds)
+        x = interior_point(model, tol, budget)
+        x, _ = alternate(model, x, tol, most_rounds, budget=budget)
     return x
 
 
-def newton_step_on_support(
-    H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None
-) -> None:
+def alternate(
+    model: L1Quadratic,
+    x: np.ndarray,
+    tol: float,
+    rounds: int,
+    passes: int = PASSES,
+    least: float = 0.0,
+    budget: Budget = UNBOUNDED,
+) -> tuple[np.ndarray, float]:
+    """Return (x, its violation) after rounds of passes from x, with a Newton step between two.
+
+    They end at a violation of tol, after `rounds` rounds, or where the budget is spent; the passes
+    of a round at a violation of `least`.
+    """
+    # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
+    wait = 10
+
+    v = model.g.copy() if x is model.w else model.slopes(x)
+    x = x.copy()
+    for k in range(rounds):
+        check_not_ended()
+        budget.add(wait * passes * len(x) ** 2)
+        left = descend(model.H, x, v, model.alpha, passes, least, model.nonnegative)
+        if left <= tol or budget.is_spent or k == rounds - 1:
+            break
+        budget.add_factor(np.count_nonzero(x))
+        newton_step_on_support(model, x, v)
+        v = model.slopes(x)  # computed anew: updates add up rounding
+    return x, left
+
+
+def newton_step_on_support(model: L1Quadratic, x: np.ndarray, v: np.ndarray) -> None:
     """Move x, in place, towards the minimum on its support, where the penalty is linear as long as
     no sign changes.
 
@@ -99,11 +122,12 @@ def newton_step_on_support(
     there the same is done on what is left of a large support, whose minimum the factor tells as
     well.
 
-    v : the slopes of the quadratic at x
+    v : the slopes at x
     """
     # A new factor costs less than to go on once this share of the support has become zero.
     most_zeros = 0.2
 
+    H, _, _, alpha, nonnegative = model
     A = np.flatnonzero(x)
     x_A, v_A, H_A = x[A], v[A], H[np.ix_(A, A)].astype(np.float64, copy=False)
     may_cross = None if nonnegative is None else ~nonnegative[A]
@@ -185,15 +209,7 @@ def _descent(H, x, v, d, alpha, may_cross):
     return None, False
 
 
-def interior_point(
-    H: np.ndarray,
-    g: np.ndarray,
-    w: np.ndarray,
-    alpha: float,
-    tol: float,
-    budget: Budget,
-    nonnegative: np.ndarray | None = None,
-) -> np.ndarray:
+def interior_point(model: L1Quadratic, tol: float, budget: Budget) -> np.ndarray:
     """Return x to a violation of at most tol, or as near as rounding or the budget lets.
 
     x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at
@@ -206,6 +222,7 @@ def interior_point(
     # A residual that has grown by this factor, and exceeds alpha by it, is rounding.
     residual_rounding = 10
 
+    H, _, w, alpha, nonnegative = model
     largest = H.diagonal().max(initial=0.0)
     if not largest > 0:
         return w
@@ -224,8 +241,8 @@ def interior_point(
         budget.add_factor(len(w))
         x, mean = u[0] - u[1], np.sum(u * z) / n_parts
         for candidate in (np.where((u / u.max() < z / alpha).all(axis=0), 0.0, x), x):
-            v = g + H @ (candidate - w)
-            value = 0.5 * (candidate - w) @ (g + v) + alpha * np.abs(candidate).sum()
+            v = model.slopes(candidate)
+            value = 0.5 * (candidate - w) @ (model.g + v) + alpha * np.abs(candidate).sum()
             if value < least:
                 best = candidate
                 least = value

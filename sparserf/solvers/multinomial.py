@@ -32,7 +32,7 @@ from .._base.arrays import namespace, outputs_like
 from .._base.progress import check_not_ended
 from .._core.descent import largest_violation
 from ..losses.classification import OneClassMultinomial, log_sum_exp, softmax
-from .l1_quadratic import minimize
+from .l1_quadratic import L1Quadratic, minimize
 from .problem import Problem, backtrack
 
 if TYPE_CHECKING:
@@ -413,7 +413,7 @@ def joint_l1_step(
     starts, along = np.cumsum([len(A) for A in sets])[:-1], problem.vectors.along
     H, slope_b = _joint_quadratic_model(rows, problem, sets, z)
     accuracy = SHARE * largest_violation(w, g, alpha)
-    d = minimize(H, g, w, alpha, accuracy, budget=sets[0].budget) - w
+    d = minimize(L1Quadratic(H, g, w, alpha), accuracy, budget=sets[0].budget) - w
     if not np.isfinite(d).all():
         return False
     d_b, of_each = slope_b @ d, np.split(d, starts)
