@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # deviation of its column.
 MOST_LOST = 1e-5
 MOST_IN_SINGLE = float(np.finfo(np.float32).max)
-# So many columns are compared at a time.
+# The number of columns that are compared at a time.
 COMPARED_COLUMNS = 64
 
 
