@@ -24,7 +24,7 @@ from .dask import DaskRows, chunks_of_frames, holds_numbers, is_dask_frame
 from .device import DeviceRows
 from .memory import MemoryRows, from_host_if_possible
 from .remote import RemoteRows
-from .rows import Question, Rows, correlation, correlation_pair
+from .rows import Rows, correlation, correlation_pair
 from .vectors import HostVectors, RowVectors
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ __all__ = [
     "BlockError",
     "Chunks",
     "HostVectors",
-    "Question",
     "RowVectors",
     "Rows",
     "as_readable",
