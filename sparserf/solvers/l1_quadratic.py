@@ -4,11 +4,12 @@
 
 Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the
 model that prox-Newton minimises in each of its steps. Passes of coordinate descent find the
-support, and a Newton step on it, at_zero to the orthant of its signs, the values; both are repeated
-until the violation is below the tolerance: the largest distance of 0 to the subdifferential in one
-x_j. Where that takes long, as when features are nearly collinear, a primal-dual interior point
-comes near first, in some tens of Cholesky factorisations however ill-conditioned H is (S. Mehrotra,
-On the implementation of a primal-dual interior point method, SIAM J. Optimization 2, 1992).
+support, and a Newton step on it, projected to the orthant of its signs, finds the values. Both are
+repeated until the violation, the largest distance of 0 to the subdifferential in one x_j, is below
+the tolerance. Where that takes long, as when features are nearly collinear, a primal-dual interior
+point method comes near the minimum first, in some tens of Cholesky factorisations however
+ill-conditioned H is (S. Mehrotra, On the implementation of a primal-dual interior point method,
+SIAM J. Optimization 2, 1992).
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 
 # Passes of coordinate descent before each Newton step.
 PASSES = 20
-# On a support of fewer features, another factor is no more work than the passes before it.
+# A support of at least this many features is large: a Cholesky factor is more work than the passes
+# before it.
 LARGE = 500
-# Steps of the interior point at most.
+# The most steps of the interior point method.
 INTERIOR_STEPS = 60
-# Of the way to the boundary, how much a step of the interior point goes.
+# A step of the interior point method goes at most this share of the way to the boundary.
 SHORT = 0.995
 # Rows of a Hessian in single precision that turn to double at a time.
 ROWS_AT_ONCE = 512
@@ -62,10 +64,10 @@ def minimize(
     """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which
     the budget is spent.
 
-    enough : a violation that will do where quick_rounds rounds do not come to tol
+    enough : a violation that suffices where the first rounds do not reach tol
     """
-    # Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
-    # point, whose factors are of all features, not of the support; and after it.
+    # The most rounds, of passes and a Newton step each: to tol; then to `enough`, more of them
+    # where the interior point method is expensive, whose factors are of all features; and after it.
     quick_rounds = 2
     few_rounds = 12 if len(model.w) >= LARGE else 4
     most_rounds = 30
@@ -115,16 +117,16 @@ def newton_step_on_support(model: L1Quadratic, x: np.ndarray, v: np.ndarray) -> 
     """Move x, in place, towards the minimum on its support, where the penalty is linear as long as
     no sign changes.
 
-    A coefficient that would change its sign becomes zero, or keeps the new sign if that is allowed
-    and lower, as where alpha is next to nothing. If neither lowers the objective, the step is cut
-    where half of the coefficients that become zero on the way have done so, or a quarter, ...: at
-    the first of these that does. The last of them, at the first change of a sign, is sure to. From
-    there the same is done on what is left of a large support, whose minimum the factor tells as
-    well.
+    A coefficient that would change its sign becomes zero, or gets the new sign if that is allowed
+    and lower, as where alpha is tiny. If neither lowers the objective, the step is shortened to
+    where half of the coefficients that become zero on the way have done so, or a quarter, ..., the
+    first of these that lowers it. The shortest of these steps, to the first change of a sign, is
+    sure to. On a large support the same is then done on what is left of it, whose minimum follows
+    from the same factor.
 
     v : the slopes at x
     """
-    # A new factor costs less than to go on once this share of the support has become zero.
+    # Once this share of the support has become zero, a new factor costs less than to go on.
     most_zeros = 0.2
 
     H, _, _, alpha, nonnegative = model
@@ -183,8 +185,8 @@ class OnSupport:
 
 
 def _descent(H, x, v, d, alpha, may_cross):
-    """Return ((x, the slopes) where a step along d from x lowers the objective, or None; whether it
-    is all of d)."""
+    """Return (a pair, whether it is after the whole step): x and its slopes after a step from x
+    along d that lowers the objective, None where none does."""
     to_zero = np.divide(-x, d, out=np.full(len(x), np.inf), where=x * d < 0)
     changing = np.sort(to_zero[to_zero <= 1])
     ends = [changing[len(changing) >> k] for k in range(1, len(changing).bit_length() + 1)]
@@ -210,16 +212,18 @@ def _descent(H, x, v, d, alpha, may_cross):
 
 
 def interior_point(model: L1Quadratic, tol: float, budget: Budget) -> np.ndarray:
-    """Return x to a violation of at most tol, or as near as rounding or the budget lets.
+    """Return the minimiser x to a violation of at most tol, or as near as rounding or the budget
+    allow.
 
     x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at
     the optimum u z = 0 and z is nonnegative. A coefficient counts as zero where both its parts, in
     units of the largest, are smaller than their slacks, in units of alpha. A coefficient that must
     be at least 0 has no part u_1: that is 0, its slack alpha, and neither moves.
     """
-    # Where both parts of x begin beyond its positive and negative part, in units of the size of w.
+    # The parts of x begin at its positive and negative parts plus this share of the size of w.
     beyond = 0.1
-    # A residual that has grown by this factor, and exceeds alpha by it, is rounding.
+    # The method ends at rounding: where a residual has grown to more than this many times its least
+    # value, and exceeds alpha as many times.
     residual_rounding = 10
 
     H, _, w, alpha, nonnegative = model
