@@ -280,7 +280,7 @@ class CPrinter(Printer):
         """Return the C function that adds up the terms of group b, with its tables."""
         n_terms, inputs = len(group.block), group.block.inputs
         self._group, self._begins = (b, -(-n_terms // LANES)), ""
-        expression = group.expression
+        expression = group.block.expression
         over = expression.find("reduce")
         summand, n_vectors = self(over.operands[0]), self._group[1]
         steps = "".join(f"        {line}\n" for line in self._steps(expression))

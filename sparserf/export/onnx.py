@@ -76,7 +76,9 @@ def to_onnx(
     f = graph("Add", graph("MatMul", u, written.linear.T), written.constant)
     for group in written.groups:
         f = graph(
-            "Add", f, graph("MatMul", TermNodes(graph, u, dtype)(group.expression), group.coef.T)
+            "Add",
+            f,
+            graph("MatMul", TermNodes(graph, u, dtype)(group.block.expression), group.coef.T),
         )
     _add_outputs(graph, model, f, len(written.intercept), dtype)
     exported = graph.model(repr(model))
