@@ -271,13 +271,13 @@ def make_docstring(function: Callable[..., Any], cls: type) -> str:
     own = {**SKLEARN_PARAMETERS, "loss": loss}
     parameters = []
     for head, entry in entries.items():
-        told = [
+        named = [
             RENAMED.get(name, name) for name in head.split(", ") if RENAMED.get(name, name) in names
         ]
-        shared = ", ".join(name for name in told if name not in own)
+        shared = ", ".join(name for name in named if name not in own)
         if shared:
             parameters.append(shared + entry.removeprefix(head))
-        parameters += [own[name] for name in told if name in own]
+        parameters += [own[name] for name in named if name in own]
     sections = "\n".join(["Parameters\n----------", *parameters]) + "\n"
     sections += ATTRIBUTES.format(function=function.__name__) + (CLASSES if is_classifier else "")
     before, examples = cls.__doc__.split("    Examples\n", 1)
