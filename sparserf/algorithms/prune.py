@@ -295,11 +295,9 @@ def pruned(
     c, f_mean = w @ G, w @ m
     variance = float((c * w).sum())
     if not is_large.all():  # add the contribution to f of the terms that are not looked at
-        f, mean = _around_mean(
-            rows,
-            rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size),
-            h * pruning.fit_intercept,  # 0: around 0
-        )
+        others = model.features.take(np.flatnonzero(~is_large))
+        f = rows.apply(others, coef[:, ~is_large] / size)
+        f, mean = _around_mean(rows, f, h * pruning.fit_intercept)  # 0: around 0
         weighted_f = rows.vectors.times(h, f)
         more = rows.correlate(features, weighted_f) / r
         f_mean, c = f_mean + mean, c + more
@@ -451,14 +449,10 @@ def best_terms(problem: LeastSquares, most: int, largest: float) -> tuple[np.nda
         nonnegative = problem.nonnegative[S]
         if not nonnegative.any():
             return S, w
-        has_ended = (
-            len(S) == most
-            or goal < NEGLIGIBLE * problem.variance
-            or problem.residual_variance(S, w) > goal
-        )
-        w = np.stack(
-            [nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative) for c_k in problem.c]
-        )
+        has_ended = len(S) == most or goal < NEGLIGIBLE * problem.variance
+        has_ended = has_ended or problem.residual_variance(S, w) > goal
+        G_S = G[np.ix_(S, S)]
+        w = np.stack([nonnegative_minimum(G_S, c_k[S], nonnegative) for c_k in problem.c])
         if has_ended or problem.residual_variance(S, w) <= largest:
             used = w.any(axis=0)
             return S[used], w[:, used]
@@ -588,9 +582,7 @@ def _with_mean_of(model, small, rows, weight):
     elif len(f) > 1 and model.link == "softmax":
         shift = _shift_of_shares(f, g, weight)
     else:  # one-vs-rest: each margin beside one of 0
-        pairs = zip(
-            *([np.stack([np.zeros_like(z_k), z_k]) for z_k in z] for z in (f, g)), strict=True
-        )
+        pairs = zip(*(np.stack([np.zeros_like(z), z], axis=1) for z in (f, g)), strict=True)
         shift = np.array([np.diff(_shift_of_shares(*pair, weight))[0] for pair in pairs])
     b = small.intercept + shift.reshape(np.shape(small.intercept))
     return replace(small, intercept=b if np.ndim(b) else float(b))

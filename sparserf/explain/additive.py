@@ -95,9 +95,7 @@ class Axis:
             x = np.where(np.isin(np.floor(x), knots), np.floor(x), -1.0)
         at = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, max(len(knots) - 2, 0))
         span = knots[np.minimum(at + 1, len(knots) - 1)] - knots[at]
-        share = np.clip(
-            np.divide(x - knots[at], span, out=np.zeros(len(x)), where=span > 0), 0.0, 1.0
-        )
+        share = np.divide(x - knots[at], span, out=np.zeros(len(x)), where=span > 0).clip(0.0, 1.0)
         out, row = np.zeros((len(x), len(knots) + 1)), np.arange(len(x))
         out[row, np.minimum(at + 1, len(knots) - 1)] = share
         out[row, at] += 1 - share
@@ -255,7 +253,7 @@ class AdditiveApproximation:
             H = self._basis_in_rows(pair)
             shape = [len(self.axes[j].coarse) + 1 for j in pair]
             F, mass = values[pair].reshape(shape), H.sum(axis=0).reshape(shape)
-            for _ in range(20):
+            for _ in range(20):  # the means along one side change those along the other
                 for k, j in enumerate(pair):
                     total = mass.sum(axis=1 - k)
                     mean = np.divide(

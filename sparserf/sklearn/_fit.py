@@ -78,9 +78,8 @@ class FitMixin:
         if unknown:
             raise ValueError(f"loss must have the parameter {min(unknown)!r}, got {self.loss!r}")
         if of_loss:
-            self.loss = replace(
-                self.loss, **{name.removeprefix("loss__"): value for name, value in of_loss.items()}
-            )
+            own = {name.removeprefix("loss__"): value for name, value in of_loss.items()}
+            self.loss = replace(self.loss, **own)
         return self
 
     def fit(
@@ -204,9 +203,8 @@ def make_constructor(
     for name, parameter in signature(function).parameters.items():
         if name not in left_out:
             name = RENAMED.get(name, name)
-            parameters.append(
-                parameter.replace(name=name, default=defaults.get(name, parameter.default))
-            )
+            default = defaults.get(name, parameter.default)
+            parameters.append(parameter.replace(name=name, default=default))
     own = signature(lambda: None).replace(parameters=parameters)
 
     def __init__(self, **given):

@@ -111,19 +111,16 @@ class CrossValidation:
             for line in lines
         ]
         text[self.best_index + 1] += "  <- best"
-        return "\n".join(
-            [f"CrossValidation of {self.losses.shape[1]} folds, {self.measure}", *text]
-        )
+        head = f"CrossValidation of {self.losses.shape[1]} folds, {self.measure}"
+        return "\n".join([head, *text])
 
     def _repr_html_(self) -> str:
         means = np.array(self.table["mean"])
         known = np.isfinite(means)
         largest = means[known].max(initial=0.0)
         has_bars = largest > 0 and means[known].min() >= 0
-        shown = np.sort(
-            np.argsort(np.where(known, means, np.inf), kind="stable")[:MOST_LINES_SHOWN]
-        ).tolist()
-        shown = sorted({*shown, self.best_index})
+        order = np.argsort(np.where(known, means, np.inf), kind="stable").tolist()
+        shown = sorted({*order[:MOST_LINES_SHOWN], self.best_index})
         names = [name for name in self.table if name not in ("mean", "standard_error", "n_terms")]
         rows = [
             [
@@ -137,11 +134,9 @@ class CrossValidation:
         ]
         head = [*map(html.text, names), "", "mean loss", "standard error", "terms"]
         more = len(means) - len(shown)
+        about = f"of {self.losses.shape[1]} folds, {self.measure}; the best is bold"
         return html.page(
-            html.title(
-                "CrossValidation",
-                f"of {self.losses.shape[1]} folds, {self.measure}; the best is bold",
-            ),
+            html.title("CrossValidation", about),
             html.table(head, rows, n_left=len(names) + 1, best=shown.index(self.best_index)),
             html.note(f"and {more} more, of larger loss") if more else "",
         )
@@ -325,9 +320,8 @@ def cross_validate(
         run, k = [(run, k) for run in runs for k in range(len(run.settings))][best]
         model = run.up_to(k).fit(data, data.used, last_seed, shares.last())[-1]
         if n_left_out:
-            model = replace(
-                model, info=replace(model.info, cut=model.info.cut | {"settings": n_left_out})
-            )
+            cut = model.info.cut | {"settings": n_left_out}
+            model = replace(model, info=replace(model.info, cut=cut))
         if n_left_out == len(losses):
             warn(
                 "time_limit: not one setting was tried, and the first is taken; raise time_limit",
