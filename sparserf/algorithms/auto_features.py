@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options", bound="FitOptions")
 
-
 # The share of the time that the search may take, where there is a `time_limit`.
 SHARE_OF_SEARCH = 0.8
 
@@ -49,10 +48,10 @@ def with_found_features(X: MatrixLike, y: ArrayLike, options: Options, budget: B
     """
     if (gamma := vars(options).get("gamma")) is not None:
         raise ValueError(f"gamma must be None where features is 'auto', got {gamma!r}")
-    columns, rows = {**vars(options.columns), "extrapolate": None}, vars(options.rows)
+    about_columns, rows = {**vars(options.columns), "extrapolate": None}, vars(options.rows)
     own = {"fit_intercept": options.fit_intercept, "rng": options.rng}
     limit = limit_of_next(budget.deadline, 1 / SHARE_OF_SEARCH)
-    found = sparse_rf(X, y, **columns, **rows, **own, **limit)
+    found = sparse_rf(X, y, **about_columns, **rows, **own, **limit)
     for what, n in found.info.cut.items():
         budget.note_cut(what, n)
     if len(found.features) == 0 and not found.info.cut:
@@ -60,6 +59,5 @@ def with_found_features(X: MatrixLike, y: ArrayLike, options: Options, budget: B
             "features='auto' has found no term that predicts y better than a constant: give other "
             "features"
         )
-    return replace(
-        options, features=found.features, columns=replace(options.columns, categorical=None)
-    )
+    columns = replace(options.columns, categorical=None)
+    return replace(options, features=found.features, columns=columns)

@@ -112,9 +112,8 @@ def flattened(
     is_itself = encoder.is_itself & is_flat
     is_held = is_flat & (features.inputs_that_matter_beyond | ~is_itself)
     nowhere = [-np.inf, np.inf]
-    features, is_constant = features.flattened(
-        np.where(is_itself[:, None], of_encodings, nowhere), encoder.fill
-    )
+    own_ends = np.where(is_itself[:, None], of_encodings, nowhere)
+    features, is_constant = features.flattened(own_ends, encoder.fill)
     held = encoder.flattened(np.where(is_held[:, None], of_encodings, nowhere))
     return features if held is encoder else features.encoded(held), is_constant
 

@@ -60,17 +60,15 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..rows import Rows
 
-# The most terms that may stay: of a larger model the terms that vary most are looked at.
+# The most terms that are candidates to stay: of a larger model those that vary most.
 MOST_LOOKED_AT = 3_000
-# The number of rows that are looked at, evenly spaced, for each of these terms.
-ROWS_A_TERM = 8
-# At least so many rows are looked at.
-FEWEST_ROWS = 10_000
+# Evenly spaced rows are looked at: ROWS_A_TERM for each candidate, and at least FEWEST_ROWS.
+ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
 # Where cosines are moved, the gain of terms that stay as they are is multiplied by this when terms
 # are chosen, but for linear functions: a cosine gains more once it is moved.
 STILL = 0.5
-# A penalty on the square of the difference, of this share of the variance of a bump, holds the
-# coefficients of bumps near those of the model: many narrow bumps around rows fit any values there,
+# The coefficients of bumps are held near those of the model, by a ridge penalty on the differences
+# of this share of the variance of each bump: many narrow bumps around rows fit any values there,
 # whatever they are elsewhere.
 RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.

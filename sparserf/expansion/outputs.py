@@ -163,12 +163,9 @@ def _index_of(model, classes, output):
         return classes.index(output)
     elif not classes:
         raise ValueError(f"output must be None where a model has one, got {output!r}")
-    elif (
-        type(output) is int
-        and not any(isinstance(label, (int, float)) for label in classes)
-        and 0 <= output < len(classes)
-    ):
-        return output
+    elif type(output) is int and 0 <= output < len(classes):
+        if not any(isinstance(label, (int, float)) for label in classes):
+            return output
     raise ValueError(f"output must be one of {_list_outputs(model)}, got {output!r}")
 
 

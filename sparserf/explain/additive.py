@@ -46,7 +46,7 @@ MOST_VALUES = 1_200
 # The ridge penalty of functions of one and of two inputs, in rows: a value is fitted as if RIDGE
 # more rows had the partial dependence as their value, or 0 in functions of two.
 RIDGE = {1: 3.0, 2: 3.0}
-# The penalty of second differences, for each row.
+# The penalty, for each row, of the squared changes of slope at knots.
 SMOOTH = 1e-5
 # The least share of the residual of the functions of one input that the function of a pair must
 # explain.
@@ -256,9 +256,8 @@ class AdditiveApproximation:
             for _ in range(20):  # the means along one side change those along the other
                 for k, j in enumerate(pair):
                     total = mass.sum(axis=1 - k)
-                    mean = np.divide(
-                        (mass * F).sum(axis=1 - k), total, out=np.zeros(len(total)), where=total > 0
-                    )
+                    mean = (mass * F).sum(axis=1 - k)
+                    mean = np.divide(mean, total, out=np.zeros(len(total)), where=total > 0)
                     F = F - (mean[:, None] if k == 0 else mean)
                     values[(j,)] = values[(j,)] + self._at_all_knots(j, mean)
             values[pair] = F.ravel()

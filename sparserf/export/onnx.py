@@ -44,8 +44,8 @@ except ImportError as error:
 OPSET = 19
 # The version of the format that goes with it.
 IR_VERSION = 9
-# Inputs of a column are float64 where neighbouring numbers of float32 are farther apart than this
-# share of its range; of a column of whole numbers, which may be codes, than the second.
+# float32 is too coarse for a column if its neighbouring numbers there are farther apart than the
+# share MOST_LOST of its range, or MOST_LOST_OF_WHOLE for whole numbers, which may be codes.
 MOST_LOST, MOST_LOST_OF_WHOLE = 1e-2, 1e-6
 # float32 holds all whole numbers up to here.
 WHOLE = 2**24

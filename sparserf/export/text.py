@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # The digits of numbers.
 DIGITS = 4
-# What parts of a sum are of its variation.
+# The remark on the shares of the parts of a sum.
 VARIATION = "% of the variation: of the squares of weight times spread, as of independent columns"
 
 # Sizes that are compared are at most this, so that none is infinite.

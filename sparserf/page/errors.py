@@ -119,11 +119,8 @@ def _of_regression(model, f, y):
         of = "" if len(questions) == 1 else f" of {each.name}"
         constant = float(np.std(each.observed))
         measures.append([f"root mean squared error{of}", each.error(), constant])
-        middle = np.median(each.observed)
-        absolute = (
-            np.abs(each.observed - each.predicted).mean(),
-            np.abs(each.observed - middle).mean(),
-        )
+        answers = each.predicted, np.median(each.observed)
+        absolute = (np.abs(each.observed - answer).mean() for answer in answers)
         measures.append([f"mean absolute error{of}", *map(float, absolute)])
     return measures, questions
 

@@ -372,11 +372,8 @@ def _check_grids(grid):
     grids = [grid] if isinstance(grid, Mapping) else list(grid)
     for each in grids:
         for name, values in each.items():
-            if (
-                isinstance(values, (str, bytes))
-                or not hasattr(values, "__len__")
-                or not len(values)
-            ):
+            is_sized = hasattr(values, "__len__") and not isinstance(values, (str, bytes))
+            if not is_sized or not len(values):
                 raise ValueError(
                     f"grid must hold a sequence of values for each parameter, got {values!r} for "
                     f"{name!r}"
@@ -546,17 +543,14 @@ def _can_follow(path, function, grid):
     ):
         return False
     values = grid[path.parameter]
-    if any(
-        isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number))
-        for value in values
-    ):
+    if any(isinstance(value, (bool, np.bool_)) for value in values):
+        return False
+    if not all(isinstance(value, (int, float, np.number)) for value in values):
         return False
     steps = [] if path.step is None else grid.get(path.step, [bound.get(path.step, 1)])
-    return all(
-        isinstance(step, int) and step > 0 and value % step == 0
-        for step in steps
-        for value in values
-    )
+    if not all(isinstance(step, int) and step > 0 for step in steps):
+        return False
+    return all(value % step == 0 for step in steps for value in values)
 
 
 # ------------------------------------------------------------
