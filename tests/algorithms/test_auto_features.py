@@ -17,9 +17,9 @@ def data(n, rng):
 
 @pytest.fixture(scope="module")
 def split():
-    """(X, y) of 500 rows to fit, and of 400 to predict."""
-    X, y = data(900, np.random.default_rng(0))
-    return X[:500], y[:500], X[500:], y[500:]
+    """(X, y) of 300 rows to fit, and of 400 to predict."""
+    X, y = data(700, np.random.default_rng(0))
+    return X[:300], y[:300], X[300:], y[300:]
 
 
 @pytest.mark.parametrize("method", METHODS)
