@@ -58,6 +58,7 @@ def test_one_model_of_several_targets_is_whole(features, tmp_path):
     np.testing.assert_array_equal(srf.load(path).predict(X), model.predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", [{"monotone": {0: 1}}, {"convex": {2: 1}}, {"interactions": [[0, 1], [2]]}]
 )
