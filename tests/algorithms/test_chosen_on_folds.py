@@ -61,6 +61,7 @@ def test_one_of_both_may_be_given(method):
     assert strong.info.alpha == chosen(strong)["alpha"] == 0.3
 
 
+@pytest.mark.slow
 @BOTH
 def test_workers_and_powers_of_two_change_no_bit(method):
     model = searched(method)
@@ -176,6 +177,7 @@ def test_nothing_is_held_out_where_nothing_is_chosen(method):
             method(X, Y, validation=share, **SMALL)
 
 
+@pytest.mark.slow
 @BOTH
 def test_rows_that_look_grouped_are_spoken_of(method):
     follows = np.repeat(RNG.standard_normal((20, 2)), 10, axis=0)
@@ -188,6 +190,7 @@ def test_rows_that_look_grouped_are_spoken_of(method):
         method(A, y, groups=np.arange(200) // 10, **SMALL)
 
 
+@pytest.mark.slow
 @BOTH
 def test_copies_of_rows_are_held_out_together(method):
     """Copies of a row are in one fold: the loss that is told is not that of rows that the fit has
@@ -209,6 +212,7 @@ def test_rows_out_of_memory(method):
     np.testing.assert_allclose(there.predict(X), model.predict(X), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @BOTH
 def test_csr_rows_are_as_they_are(method):
     A = np.where(RNG.random((N, 3)) < 0.4, X / [1, 1e6, 1e-3], 0.0)

@@ -92,6 +92,7 @@ def test_rows_in_chunks_and_more_than_are_searched(search_rows):
     assert (np.mean((model.predict(X) - np.c_[t, other]) ** 2, axis=0) < [0.5 * t.var(), 0.5]).all()
 
 
+@pytest.mark.slow
 def test_the_loss_that_is_told_is_the_sum_in_units_of_deviations():
     X, t, _, noise = table(4, N)
     model = fit(X, np.c_[t, 1e3 * noise])

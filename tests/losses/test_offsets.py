@@ -337,6 +337,7 @@ def test_the_default_of_labels_knows_offsets(rng):
     )
 
 
+@pytest.mark.slow
 def test_exposures_alone_are_a_constant(rng):
     """Counts that exposures explain have no terms, with the offsets."""
     counts = rng.poisson(5 * EXPOSURE)
@@ -569,6 +570,7 @@ def test_offsets_are_routed():
         assert search.best_score_ > without.best_score_ + 0.1
 
 
+@pytest.mark.slow
 def test_cross_validation_gives_each_fold_its_offsets():
     seen = []
 
