@@ -70,8 +70,8 @@ WHOLE = [
     srfs.DRPClassifier(alpha=1e-3),
 ]
 ALL_BUT_SOME = [
-    srfs.HARFERegressor(),
-    srfs.HARFEClassifier(),
+    srfs.HARFERegressor(alpha=1e-3),
+    srfs.HARFEClassifier(alpha=1e-3),
     srfs.MFGARegressor(alpha=1e-3),
     srfs.MFGAClassifier(alpha=1e-3),
     srfs.DRPRegressor(),
