@@ -76,7 +76,9 @@ class FitMixin:
         super().set_params(**{name: value for name, value in params.items() if name not in of_loss})
         unknown = of_loss.keys() - self.get_params()
         if unknown:
-            raise ValueError(f"loss must have the parameter {min(unknown)!r}, got {self.loss!r}")
+            raise ValueError(
+                f"loss must be an object with the parameter of {min(unknown)!r}, got {self.loss!r}"
+            )
         if of_loss:
             own = {name.removeprefix("loss__"): value for name, value in of_loss.items()}
             self.loss = replace(self.loss, **own)
