@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._base.arrays import check_no_overflow, namespace, outputs_like
-from .._base.checks import as_real, check_finite
+from .._base.arrays import check_no_overflow, check_same_device, namespace, outputs_like
+from .._base.checks import as_real, check_finite, check_offset
 from .._base.floats import methods_as_ieee
 from ..losses import PROBABILISTIC, loss_from_parameters
 from ..losses.links import LINKS
+from ..losses.ordinal import most_probable
 from ..losses.survival import survival_of
-from .base import BaseModel, identity, predictions_within, probabilities, within
+from .decisions import (
+    identity,
+    labels_of_decisions,
+    predictions,
+    predictions_within,
+    probabilities,
+    within,
+)
 from .ranges import Ranges
 
 if TYPE_CHECKING:
@@ -33,8 +41,11 @@ if TYPE_CHECKING:
 
 @methods_as_ieee
 @dataclass(frozen=True, eq=False, repr=False)
-class Expansion(BaseModel):
-    """The fields of a `SparseModel`, which are explained there, and its predictions."""
+class Expansion:
+    """The fields of a `SparseModel`, which are explained there, and its predictions.
+
+    Its arrays are read-only.
+    """
 
     coef: NDArray[np.float64]
     intercept: float | NDArray[np.float64]
@@ -50,7 +61,9 @@ class Expansion(BaseModel):
     ranges: Ranges = field(default_factory=Ranges.of_nothing)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
         if not isinstance(self.ranges, Ranges):
             object.__setattr__(self, "ranges", Ranges.from_mapping(self.ranges))
 
@@ -70,6 +83,10 @@ class Expansion(BaseModel):
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.stripped.__dict__)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
+        self.__dict__.update(state)
+        self.__post_init__()
+
     @property
     def n_features_in(self) -> int:
         return self.features.n_features_in
@@ -82,7 +99,17 @@ class Expansion(BaseModel):
 
     @property
     def thresholds(self) -> tuple[float, ...]:
+        """The thresholds that cut f into classes in order; of other models none."""
         return self.loss_parameters["thresholds"] if self.link == "cumulative" else ()
+
+    @property
+    def cut_classes(self) -> tuple[np.ndarray, tuple[float, ...]]:
+        """(classes, cuts): of a classifier with one f the classes that it predicts, from the least
+        f to the largest, and the cuts of f between them; of one with several f all, and no cuts."""
+        if not self.thresholds:
+            return self.classes, () if np.ndim(self.intercept) else (0.0,)
+        cuts, places = most_probable(self.thresholds)
+        return self.classes[list(places)], cuts
 
     @property
     def size(self) -> int:
@@ -110,12 +137,42 @@ class Expansion(BaseModel):
         """Whether f has a limit."""
         return self.lower is not None or self.upper is not None
 
-    @property
-    def _inverse_link(self) -> Callable[[Array], Array]:
-        is_regression = self.classes is None
-        if is_regression and self.has_limits and not LINKS[self.link].is_identity:
-            return partial(predictions_within, self.link, *self.limits_of_predictions)
-        return super()._inverse_link
+    def predict(
+        self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Predict class labels, or regression values: the decision values f, with the log link e^f,
+        of several quantiles those of each row in ascending order.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
+            The number that is added to f, such as the log of the exposures, for several real
+            targets one for each. None: 0 in all rows, also where the model was fitted with offsets:
+            with the log link the rate, for the exposure 1. The limits of a model, `lower` and
+            `upper`, hold for predictions with offsets: for counts, not for rates. Not for more than
+            two classes without an order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_outputs) for several targets or quantiles
+            In the namespace, on the device or in the partitions of X. Time O(n_samples) times that
+            of the terms, which see few inputs each.
+
+        Raises
+        ------
+        ValueError, TypeError
+            X does not fit the model, or offset not the rows.
+        """
+        if self.classes is not None:
+            finish = partial(labels_of_decisions, *self.cut_classes)
+        elif self.has_limits and not LINKS[self.link].is_identity:
+            finish = partial(predictions_within, self.link, *self.limits_of_predictions)
+        else:
+            finish = partial(predictions, self.link)
+        return self._map_decisions(X, workers, finish, offset)
 
     def decision_function(
         self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None
@@ -226,11 +283,31 @@ class Expansion(BaseModel):
         return self._map_decisions(X, workers, partial(survival_of, hazard), offset)
 
     def _map_decisions(self, X, workers, finish, offset):
+        """Return finish(f) for the decision values f of the rows of X, offsets included, as an
+        array of the same kind as X.
+
+        finish is called for blocks of rows, with f of shape (n_rows,) or (n_rows, n_outputs). It
+        returns an array with one entry, or one line, for each of these rows.
+        """
         rows = self.features.rows_of(X, workers)
         limits = self.limits if self.has_limits else None
         about = self.features, self.coef, self.intercept, limits, rows.dtype, finish
         offsets = self._read_offset(offset, X, rows.n_rows)
         return rows.to_namespace_of_X(rows.map(partial(_decide, *about), *offsets, axis=0))
+
+    def _read_offset(
+        self, offset: ArrayLike | None, X: MatrixLike, n_rows: int
+    ) -> list[np.ndarray]:
+        """Check the offsets; return them as row vectors to go with f, (n_rows,) or (n_outputs,
+        n_rows): one, or none."""
+        if offset is None:
+            return []
+        if self.classes is not None and np.ndim(self.intercept):
+            raise ValueError(
+                f"offset must be None for more than two classes, got one for {len(self.classes)}"
+            )
+        check_same_device("offset", offset, X)
+        return [check_offset(offset, n_rows, np.size(self.intercept))]
 
     def input_usage(self) -> np.ndarray:
         """Return the share of the selected features that use each input, shape (n_features_in,)."""

@@ -20,7 +20,7 @@ from .._base.warnings import warn
 from ..columns.frames import label, listing, numbers_of
 from ..columns.kinds import arithmetic
 from ..columns.table import in_float32
-from ..expansion.base import rounded_inwards
+from ..expansion.decisions import rounded_inwards
 from ..expansion.terms import columns_of_encodings, table_of
 from ..features import is_for_single
 from ..losses import PROBABILISTIC

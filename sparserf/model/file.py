@@ -25,7 +25,7 @@ from .._base.npz import FORMAT, check_format, floats, integers, no_constant, req
 from ..columns.encoder import ARRAYS as ENCODER_ARRAYS
 from ..columns.encoder import ColumnEncoder
 from ..expansion import Expansion, FitInfo
-from ..expansion.base import CLASSIFIER_LINKS
+from ..expansion.decisions import CLASSIFIER_LINKS
 from ..expansion.ranges import Ranges
 from ..expansion.terms import table_of
 from ..features import FeatureSet, block_from_arrays

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._version import __version__
-from ..expansion.base import within
+from ..expansion.decisions import within
 from ..expansion.outputs import (
     describe_limits,
     describe_task,

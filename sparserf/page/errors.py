@@ -10,7 +10,7 @@ import numpy as np
 
 from ..columns.targets import as_labels, check_target, label_indices
 from ..columns.times import read_times
-from ..expansion.base import labels_of_decisions, predictions, probabilities
+from ..expansion.decisions import labels_of_decisions, predictions, probabilities
 from ..expansion.outputs import quantile_levels
 from ..explain.evaluate import column_of
 from ..losses import PROBABILISTIC

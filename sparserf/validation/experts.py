@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..expansion.base import BaseModel
+    from ..expansion import Expansion
     from ..model import SparseModel
     from .folds import Dataset
     from .scale import Scale
@@ -154,7 +154,7 @@ def ends_and_scale(
     return (predicted, predicted), spread
 
 
-def has_ends(model: BaseModel) -> bool:
+def has_ends(model: Expansion) -> bool:
     """Return whether a model predicts several quantiles, of which the outer ones are ends."""
     return model.classes is None and model.link == AscendingLink.name
 

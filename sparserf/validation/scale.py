@@ -12,7 +12,7 @@ from .folds import Dataset
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike
-    from ..expansion.base import BaseModel
+    from ..expansion import Expansion
 
 # The fewest rows from which a scale is learned.
 FEWEST_FOR_SCALE = 100
@@ -29,7 +29,7 @@ class Scale:
         clipped; for several outputs an array, with zeros for the outputs whose scale is 1
     """
 
-    model: BaseModel
+    model: Expansion
     low: float | np.ndarray
     high: float | np.ndarray
 
@@ -40,7 +40,7 @@ class Scale:
 
 
 def learn_scale(
-    model: BaseModel, data: Dataset, rows: np.ndarray, coverage: float, seed: int
+    model: Expansion, data: Dataset, rows: np.ndarray, coverage: float, seed: int
 ) -> Scale | None:
     """Learn the scale of a model's residuals from rows, which the model may have seen.
 
