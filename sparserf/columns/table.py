@@ -37,7 +37,7 @@ from .frames import (
     own_order,
 )
 from .places import find_columns
-from .text_numbers import numbers_as_text
+from .text_numbers import is_date, numbers_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -432,12 +432,13 @@ def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) 
 
 
 def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
-    """Warn of a column whose words are nearly all numbers, or differ in each row. It is not called
-    for columns that the user lists as categories.
+    """Warn of a column whose words are nearly all numbers, all dates, or differ in each row. It is
+    not called for columns that the user lists as categories.
 
     count : how many cells each of its words has
     """
-    found = numbers_as_text(count) if isinstance(next(iter(count), None), str) else None
+    are_text = isinstance(next(iter(count), None), str)
+    found = numbers_as_text(count) if are_text else None
     if found is not None:
         others, example = found
         but = f" but {listing(others)}" if others else ""
@@ -446,6 +447,13 @@ def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
             f"category of {len(count)} levels. Make it numbers, with missing cells where there is "
             "none (pandas.to_numeric with errors='coerce', without separators and units), or list "
             "it in categorical",
+            UserWarning,
+        )
+    elif are_text and len(count) > ROWS_DISTINCT_BY_CHANCE and all(map(is_date, count)):
+        warn(
+            f"{where} holds words that are dates, such as {next(iter(count))!r}: it becomes a "
+            f"category of {len(count)} levels, and other dates are unknown levels. Make it dates "
+            "(pandas.to_datetime), or list it in categorical",
             UserWarning,
         )
     elif len(count) == n_rows > ROWS_DISTINCT_BY_CHANCE:

@@ -1,9 +1,10 @@
-"""Columns of words that are numbers with separators or units, or numbers except for a few cells
-such as "?"."""
+"""Columns of words that are dates, numbers with separators or units, or numbers except for a few
+cells such as "?"."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,3 +44,15 @@ def numbers_as_text(count: Mapping[str, int]) -> tuple[list[str], str] | None:
         return None
     plain = re.compile(r"[+-]?\d*\.?\d+")
     return others, next((word for word in numbers if not plain.fullmatch(word)), numbers[0])
+
+
+def is_date(word: str) -> bool:
+    """Return whether a word is a date of ISO 8601 with its year, month and day, with or without a
+    time of day."""
+    if not re.match(r"\d{4}-\d\d-\d\d", word):
+        return False
+    try:
+        datetime.fromisoformat(word)
+    except ValueError:
+        return False
+    return True

@@ -224,3 +224,19 @@ def test_large_numbers_that_lose_nothing_are_not_warned_of(values, frame):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fitted(frame({"a": values}))
+
+
+@pytest.mark.parametrize(
+    "form", ["2020-03-{:02}", "2020-03-{:02} 12:30", "2020-03-{:02}T01:00:00Z"]
+)
+def test_dates_as_words_are_spoken_of(form):
+    words = [form.format(day) for day in range(1, 13)] * 2
+    with pytest.warns(UserWarning, match=r"^X\['a'\] holds words that are dates, such as '2020-03"):
+        fitted(pd.DataFrame({"a": words}))
+
+
+@pytest.mark.parametrize("other", ["2020-02-30", "2020-01", "x 2020-03-03", "2020-03-03 or so"])
+def test_words_of_which_one_is_no_date_are_not(other):
+    words = [f"2020-03-{day:02}" for day in range(1, 13)]
+    fitted(pd.DataFrame({"a": [*words, *words, other]}))
+    fitted(pd.DataFrame({"a": pd.to_datetime(words)}))
