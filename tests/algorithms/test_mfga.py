@@ -13,7 +13,6 @@ from sparserf import mfga, mfga_path
 from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.mfga import MfgaOptions, algorithm_1, greedy_fits, read_call
 from sparserf.features import sines_of_few
-from sparserf.solvers.budget import Budget
 
 from ..conftest import (
     each_intercept,
@@ -424,7 +423,7 @@ def test_another_penalty_on_the_same_terms(kind):
     options = MfgaOptions(
         features=ATOMS, alpha=1e-2, n_select=2, best_phase=False, rows=RowSetting(loss=loss), **more
     )
-    task, _ = read_call(X, y, options, Budget())
+    task, _ = read_call(X, y, options)
     (fit,) = greedy_fits(task, ATOMS, 8, options)
     for _ in algorithm_1([fit], 8, 2):
         pass
