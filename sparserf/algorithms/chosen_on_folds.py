@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from .._base.checks import as_array, check_real
-from .._base.progress import check_not_ended, ends_at, note_held_out_loss, part, parts
+from .._base.progress import note_held_out_loss, part, parts
 from .._base.splits import read_splits
 from .._base.threads import single_threaded_blas
 from .._base.warnings import TimeLimitWarning, warn
@@ -225,10 +225,8 @@ def chosen_on_folds(method: Method, folds: Folds, budget: Budget) -> Chosen:
     taken, *without = (Taken(method.errors) for _ in range(1 + n_folds))
     n_waited = 0
     for place in parts(method.places(folds.n_fitted), is_open=True):
-        with ends_at(budget.deadline):
-            for fit in fits:
-                check_not_ended()
-                fit.advance(place)
+        for fit in fits:
+            budget.lets(fit.advance, place)
         least, is_seen = taken.loss, False
         for models in zip(*(fit.models(place) for fit in fits), strict=True):
             value, is_seen = models[0][0], True
