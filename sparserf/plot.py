@@ -116,9 +116,8 @@ def input_usage(
     ax.set(xlim=(-0.6, len(usage) - 0.4), ylim=(0, None))
     if names is not None:
         every = -(-len(usage) // 140)  # more names would not fit
-        ax.set_xticks(
-            np.arange(0, len(usage), every), [_short(name) for name in names][::every], rotation=90
-        )
+        shown = [_short(name) for name in names][::every]
+        ax.set_xticks(np.arange(0, len(usage), every), shown, rotation=90)
     return ax
 
 
@@ -570,9 +569,8 @@ class _Panels:
         for axis, j, grid in zip("xy", part, at, strict=True):
             is_category = self.levels[j] is not None
             pad = 0.5 if is_category else 0.0
-            getattr(ax, f"set_{axis}lim")(
-                grid[0] - pad, (grid[-1] if grid[-1] > grid[0] else grid[0] + (pad == 0)) + pad
-            )
+            high = grid[-1] if grid[-1] > grid[0] else grid[0] + (pad == 0)
+            getattr(ax, f"set_{axis}lim")(grid[0] - pad, high + pad)
             side = getattr(ax, f"{axis}axis")
             if is_category:
                 name, n_levels = _short(self.names[j]), len(self.levels[j])
@@ -616,9 +614,8 @@ def _thin(axis):
         axis.get_major_locator().set_params(nbins=n)
         low, high = axis.get_view_interval()
         at = axis.get_majorticklocs()
-        if len(at) < 2 or not _is_long(
-            axis.get_major_formatter().format_ticks(at), (high - low) / (at[1] - at[0])
-        ):
+        ticks = axis.get_major_formatter().format_ticks(at)
+        if len(at) < 2 or not _is_long(ticks, (high - low) / (at[1] - at[0])):
             return
     axis.set_tick_params(labelrotation=90)
 

@@ -52,7 +52,7 @@ def pytest_configure(config):
     if everything_is_asked_for(config):
         EXAMPLES["one of"] = 1
     elif config.option.whole:
-        EXAMPLES["one of"] = 2
+        EXAMPLES["one of"] = 4
     if config.option.shift_seeds:
         shift_seeds(config.option.shift_seeds)
     if getattr(config.option, "numprocesses", None):
@@ -361,14 +361,14 @@ def bits(model):
 
 
 def n_examples(n):
-    """Return how many examples of hypothesis a test has: n, with --whole half of them, or an
+    """Return how many examples of hypothesis a test has: n, with --whole a quarter of them, or an
     eighth."""
     return -(-n // EXAMPLES["one of"])
 
 
 def examples(n):
-    """Return settings of hypothesis: the same examples in every run, n of them, half or an eighth,
-    without a limit of time."""
+    """Return settings of hypothesis: the same examples in every run, n of them, a quarter or an
+    eighth, without a limit of time."""
     from hypothesis import settings
 
     return settings(max_examples=n_examples(n), derandomize=True, deadline=None, database=None)

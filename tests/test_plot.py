@@ -153,6 +153,7 @@ def classes():
     )
 
 
+@pytest.mark.slow
 def test_an_output_of_several(classes):
     with pytest.raises(ValueError, match=r"output must be given .*\['high', 'low', 'middle'\]"):
         plot.effects(classes, X)

@@ -15,7 +15,7 @@ from sparserf._core.rows cimport RowSlice
 cdef enum:
     LANES = 8  # rows side by side: an entry of S adds a vector to the sums of a column
     INPUTS = 64  # inputs, of LANES rows, that are copied side by side at a time
-    CACHED = 2048  # numbers that stay in the first-level cache during all encoders of a transform
+    CACHED = 2048  # numbers that stay in the first-level cache during all stages of a transform
 
 
 def sparse_sign(const floating[:, :] X not None, const int32_t[:, ::1] columns not None,
@@ -117,8 +117,8 @@ def hadamard(floating[:, ::1] rows not None):
 cdef void transform(floating *x, ptrdiff_t n) noexcept nogil:
     """Transform x in place: sums and differences of numbers that are h = 1, 2, 4, ... apart.
 
-    These are log2(n) encoders, three or two of which are done in one pass over x. The quarters of a
-    long x come first, each through all its encoders while it is in the cache.
+    These are log2(n) stages, three or two of which are done in one pass over x. The quarters of a
+    long x come first, each through all its stages while it is in the cache.
     """
     cdef ptrdiff_t i, h = 1
     if n > CACHED:
@@ -135,10 +135,10 @@ cdef void transform(floating *x, ptrdiff_t n) noexcept nogil:
             two_stages(x + 4 * h * i, h)
         h *= 4
     if h < n:
-        one_encoder(x, h)
+        one_stage(x, h)
 
 
-cdef inline void one_encoder(floating *x, ptrdiff_t h) noexcept nogil:
+cdef inline void one_stage(floating *x, ptrdiff_t h) noexcept nogil:
     cdef ptrdiff_t k
     cdef floating *restrict a = x
     cdef floating *restrict b = x + h
@@ -159,7 +159,7 @@ cdef inline void two_stages(floating *x, ptrdiff_t h) noexcept nogil:
 
 
 cdef inline void three_stages(floating *x) noexcept nogil:
-    """Do the encoders h = 1, 2 and 4 of eight numbers."""
+    """Do the stages h = 1, 2 and 4 of eight numbers."""
     cdef floating a = x[0] + x[1], b = x[0] - x[1], c = x[2] + x[3], d = x[2] - x[3]
     cdef floating e = x[4] + x[5], f = x[4] - x[5], g = x[6] + x[7], h = x[6] - x[7]
     cdef floating p = a + c, q = b + d, r = a - c, s = b - d

@@ -120,7 +120,7 @@ cdef class Tree:
     seed : by which rows, and the columns of nodes, are drawn
     columns : the columns that it sees, ascending
     n_bins : the number of bins of each of all columns
-    limits : `Limits.typed`, or None
+    limits : `BoxLimits.typed`, or None
     """
 
     cdef object boxes

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options", bound="FitOptions")
 
-
 # The share of the time that the search may take, where there is a `time_limit`.
 SHARE_OF_SEARCH = 0.8
 
@@ -47,10 +46,10 @@ def with_found_features(X: MatrixLike, y: ArrayLike, options: Options) -> Option
     """
     if (gamma := vars(options).get("gamma")) is not None:
         raise ValueError(f"gamma must be None where features is 'auto', got {gamma!r}")
-    columns, rows = {**vars(options.columns), "extrapolate": None}, vars(options.rows)
+    about_columns, rows = {**vars(options.columns), "extrapolate": None}, vars(options.rows)
     own = {"fit_intercept": options.fit_intercept, "rng": options.rng}
     limit = limit_of_next(options.budget.deadline, 1 / SHARE_OF_SEARCH)
-    found = sparse_rf(X, y, **columns, **rows, **own, **limit)
+    found = sparse_rf(X, y, **about_columns, **rows, **own, **limit)
     for what, n in found.info.cut.items():
         options.budget.note_cut(what, n)
     if len(found.features) == 0 and not found.info.cut:
@@ -58,6 +57,5 @@ def with_found_features(X: MatrixLike, y: ArrayLike, options: Options) -> Option
             "features='auto' has found no term that predicts y better than a constant: give other "
             "features"
         )
-    return replace(
-        options, features=found.features, columns=replace(options.columns, categorical=None)
-    )
+    columns = replace(options.columns, categorical=None)
+    return replace(options, features=found.features, columns=columns)

@@ -194,11 +194,9 @@ def detect_dependence(
         column = columns[min(alike, key=lambda k: (columns[k].is_measured, ratios[k]))]
         n_levels = len(column.counts)
         return Dependence(column.number, n_levels, len(residual) / n_levels, column.is_measured)
-    if not any(column.is_grid for column in columns) and is_autocorrelated(
-        residual, y, ranks, has_labels
-    ):
-        return Dependence(None)
-    return None
+    if any(column.is_grid for column in columns):
+        return None
+    return Dependence(None) if is_autocorrelated(residual, y, ranks, has_labels) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,8 +314,7 @@ def is_sorted(y: np.ndarray, has_labels: bool) -> bool:
     """Return whether rows are in the order of y, or labels in a few runs."""
     if not has_labels:
         return any(rising(y_k) >= RISING for y_k in y.T)
-    _, label, counts = np.unique(
-        y.argmax(axis=1) if y.shape[1] > 1 else y[:, 0], return_inverse=True, return_counts=True
-    )
+    label = y.argmax(axis=1) if y.shape[1] > 1 else y[:, 0]
+    _, label, counts = np.unique(label, return_inverse=True, return_counts=True)
     by_chance = 1 - ((counts / len(label)) ** 2).sum()
     return bool(np.mean(label[1:] != label[:-1]) < CHANGES * by_chance)

@@ -63,22 +63,22 @@ class Edit:
 
     def sentences(self, model: SparseModel) -> list[str]:
         """Return what is changed, in words."""
-        told = []
+        sentences = []
         if n := np.count_nonzero(self.dropped):
-            told.append(f"dropped {counted(n)}")
+            sentences.append(f"dropped {counted(n)}")
         if n := np.count_nonzero(self.frozen):
-            told.append(f"kept {counted(n)} as {'it was' if n == 1 else 'they were'}")
+            sentences.append(f"kept {counted(n)} as {'it was' if n == 1 else 'they were'}")
         names, clocks = column_names(model), column_clocks(model)
         for j, ends in list(self.ends.items())[:MOST_TOLD]:
             clock = clocks.get(j)
             low, high = (f"{end:g}" if clock is None else str(clock.cell(end)) for end in ends)
-            told.append(f"made constant in {short_name(names[j])} beyond [{low}, {high}]")
+            sentences.append(f"made constant in {short_name(names[j])} beyond [{low}, {high}]")
         if (n := len(self.ends) - MOST_TOLD) > 0:
-            told.append(f"made constant in {n:,} more columns")
+            sentences.append(f"made constant in {n:,} more columns")
         for way, words in ((1, "at least 0"), (-1, "at most 0")):
             if n := np.count_nonzero(self.sign == way):
-                told.append(f"kept the coefficient of {counted(n)} {words}")
-        return told
+                sentences.append(f"kept the coefficient of {counted(n)} {words}")
+        return sentences
 
 
 def counted(n: int) -> str:
@@ -112,9 +112,8 @@ def flattened(
     is_itself = encoder.is_itself & is_flat
     is_held = is_flat & (features.inputs_that_matter_beyond | ~is_itself)
     nowhere = [-np.inf, np.inf]
-    features, is_constant = features.flattened(
-        np.where(is_itself[:, None], of_encodings, nowhere), encoder.fill
-    )
+    own_ends = np.where(is_itself[:, None], of_encodings, nowhere)
+    features, is_constant = features.flattened(own_ends, encoder.fill)
     held = encoder.flattened(np.where(is_held[:, None], of_encodings, nowhere))
     return features if held is encoder else features.encoded(held), is_constant
 

@@ -329,7 +329,6 @@ def sampling_probabilities(weight: np.ndarray, n: float) -> np.ndarray:
     p, certain = n * (weight / weight.sum()), np.zeros(len(weight), bool)
     while p.max() > 1:
         certain |= p > 1
-        p = np.where(
-            certain, 1.0, (n - np.count_nonzero(certain)) * (weight / weight[~certain].sum())
-        )
+        others = (n - np.count_nonzero(certain)) * (weight / weight[~certain].sum())
+        p = np.where(certain, 1.0, others)
     return p

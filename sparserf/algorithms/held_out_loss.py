@@ -129,9 +129,8 @@ def constant_margins(loss: HeldOutLoss, start: np.ndarray | None = None) -> np.n
     """
     n_targets, n = loss.targets.shape[-2:]
     if start is None:
-        start = np.full(
-            n_targets, np.log(loss.mean_target) if loss.task.loss.link == "log" else 0.0
-        )
+        is_log = loss.task.loss.link == "log"
+        start = np.full(n_targets, np.log(loss.mean_target) if is_log else 0.0)
 
     def value_and_slope(b):
         margins = np.repeat(b[:, None], n, axis=1)

@@ -377,8 +377,8 @@ class Points:
             for p, rule in zip(self.points, self.rules, strict=True)
         ]
         head = f"points for {one_line(self.model.classes[1])} where a rule holds"
-        told = f"rounding adds {self.divergence:.2g} to the loss, where the model is right"
-        return "\n".join([head, *lines, "", *self._listed(), "", told])
+        cost = f"rounding adds {self.divergence:.2g} to the loss, where the model is right"
+        return "\n".join([head, *lines, "", *self._listed(), "", cost])
 
     __repr__ = __str__
 
@@ -391,16 +391,15 @@ class Points:
 
     def _listed(self):
         """Return lines of sums with their probabilities; of many, some evenly spaced."""
-        told = [(f"{total:d}", percent(p)) for total, p in self.sums]
-        width = 2 + max(len(cell) for pair in told for cell in pair)
+        cells = [(f"{total:d}", percent(p)) for total, p in self.sums]
+        width = 2 + max(len(cell) for pair in cells for cell in pair)
         on_line = (WIDTH - len(SUM)) // width
-        n = min(len(told), MOST_LINES * on_line)
-        told = [told[k] for k in np.linspace(0, len(told) - 1, n).round().astype(int).tolist()]
+        n = min(len(cells), MOST_LINES * on_line)
+        cells = [cells[k] for k in np.linspace(0, len(cells) - 1, n).round().astype(int).tolist()]
         lines = []
         for start in range(0, n, on_line):
-            for begin, row in zip(
-                (SUM, " " * len(SUM)), zip(*told[start : start + on_line], strict=True), strict=True
-            ):
+            sums, shares = zip(*cells[start : start + on_line], strict=True)
+            for begin, row in ((SUM, sums), (" " * len(SUM), shares)):
                 lines.append(begin + "".join(f"{cell:>{width}}" for cell in row))
         return lines
 

@@ -60,17 +60,15 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..rows import Rows
 
-# The most terms that may stay: of a larger model the terms that vary most are looked at.
+# The most terms that are candidates to stay: of a larger model those that vary most.
 MOST_LOOKED_AT = 3_000
-# The number of rows that are looked at, evenly spaced, for each of these terms.
-ROWS_A_TERM = 8
-# At least so many rows are looked at.
-FEWEST_ROWS = 10_000
+# Evenly spaced rows are looked at: ROWS_A_TERM for each candidate, and at least FEWEST_ROWS.
+ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
 # Where cosines are moved, the gain of terms that stay as they are is multiplied by this when terms
 # are chosen, but for linear functions: a cosine gains more once it is moved.
 STILL = 0.5
-# A penalty on the square of the difference, of this share of the variance of a bump, holds the
-# coefficients of bumps near those of the model: many narrow bumps around rows fit any values there,
+# The coefficients of bumps are held near those of the model, by a ridge penalty on the differences
+# of this share of the variance of each bump: many narrow bumps around rows fit any values there,
 # whatever they are elsewhere.
 RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.
@@ -295,11 +293,9 @@ def pruned(
     c, f_mean = w @ G, w @ m
     variance = float((c * w).sum())
     if not is_large.all():  # add the contribution to f of the terms that are not looked at
-        f, mean = _around_mean(
-            rows,
-            rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size),
-            h * pruning.fit_intercept,  # 0: around 0
-        )
+        others = model.features.take(np.flatnonzero(~is_large))
+        f = rows.apply(others, coef[:, ~is_large] / size)
+        f, mean = _around_mean(rows, f, h * pruning.fit_intercept)  # 0: around 0
         weighted_f = rows.vectors.times(h, f)
         more = rows.correlate(features, weighted_f) / r
         f_mean, c = f_mean + mean, c + more
@@ -451,14 +447,10 @@ def best_terms(problem: LeastSquares, most: int, largest: float) -> tuple[np.nda
         nonnegative = problem.nonnegative[S]
         if not nonnegative.any():
             return S, w
-        has_ended = (
-            len(S) == most
-            or goal < NEGLIGIBLE * problem.variance
-            or problem.residual_variance(S, w) > goal
-        )
-        w = np.stack(
-            [nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative) for c_k in problem.c]
-        )
+        has_ended = len(S) == most or goal < NEGLIGIBLE * problem.variance
+        has_ended = has_ended or problem.residual_variance(S, w) > goal
+        G_S = G[np.ix_(S, S)]
+        w = np.stack([nonnegative_minimum(G_S, c_k[S], nonnegative) for c_k in problem.c])
         if has_ended or problem.residual_variance(S, w) <= largest:
             used = w.any(axis=0)
             return S[used], w[:, used]
@@ -588,9 +580,7 @@ def _with_mean_of(model, small, rows, weight):
     elif len(f) > 1 and model.link == "softmax":
         shift = _shift_of_shares(f, g, weight)
     else:  # one-vs-rest: each margin beside one of 0
-        pairs = zip(
-            *([np.stack([np.zeros_like(z_k), z_k]) for z_k in z] for z in (f, g)), strict=True
-        )
+        pairs = zip(*(np.stack([np.zeros_like(z), z], axis=1) for z in (f, g)), strict=True)
         shift = np.array([np.diff(_shift_of_shares(*pair, weight))[0] for pair in pairs])
     b = small.intercept + shift.reshape(np.shape(small.intercept))
     return replace(small, intercept=b if np.ndim(b) else float(b))

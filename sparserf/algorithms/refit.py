@@ -206,19 +206,19 @@ def refitted(model: SparseModel, task: Task, edit: Edit, trust: float) -> Sparse
 
     used = np.atleast_2d(again.coef).any(axis=0) | edit.frozen[kept]
     features = features.take(np.flatnonzero(used))
-    told = edit.sentences(model)
+    sentences = edit.sentences(model)
     for mask, words in ((is_constant & ~edit.dropped, "then constant"), (~used, "that became 0")):
         if mask.any():
-            told.append(f"left out {counted(np.count_nonzero(mask))} {words}")
+            sentences.append(f"left out {counted(np.count_nonzero(mask))} {words}")
     n_again = np.count_nonzero(used & ~edit.frozen[kept])
-    told.append(
+    sentences.append(
         f"fitted {counted(n_again)} again to {task.raw.n_rows:,} rows, mean loss "
         f"{again.loss:.4g} (before: {again.loss_before:.4g})"
     )
     info = replace(
         model.info,
         n_nonzero=len(features),
-        edits=(*model.info.edits, *told),
+        edits=(*model.info.edits, *sentences),
         **dict.fromkeys(("validation_loss", "fidelity", "dual_gap", "error_bound")),
     )
     return with_ties(

@@ -451,7 +451,7 @@ class Task:
 
     def centered(self, fit_intercept: bool) -> Self:
         """Return the task with targets around their centres, where an intercept can give these
-        back.
+        back. The new `centers` are of the targets of this task, whatever its own are.
 
         The centre is the mean for the squared loss, else the median; of a constant target it is
         that constant exactly. Numbers far from 0 would be rounded in every sum. And the duality gap

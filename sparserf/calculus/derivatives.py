@@ -62,9 +62,8 @@ class ModelDerivatives:
 
     def __init__(self, model: Expansion, second: bool):
         features = model.features
-        encoder = (
-            None if features.encoder is None or features.encoder.is_identity else features.encoder
-        )
+        encoder = features.encoder
+        encoder = None if encoder is None or encoder.is_identity else encoder
         seen = np.arange(features.n_inputs) if encoder is None else smooth_encodings(encoder)
         column = seen if encoder is None else encoder.column[seen]
         self._model, self._second, self._encoder = model, second, encoder
@@ -82,7 +81,7 @@ class ModelDerivatives:
         widest = max(
             [1, features.n_inputs, len(coef) * model.n_features_in, *map(len, features.blocks)]
         )
-        fewest_rows = 64
+        fewest_rows = 64  # those of a tile
         self._size = max(fewest_rows, PART_NUMBERS // widest // fewest_rows * fewest_rows)
 
     def __call__(self, block: Block) -> Array:
@@ -108,9 +107,8 @@ class ModelDerivatives:
             answer = answer + _by_column(by_encoding, self._layers, put)
         if self._second:
             one, other = self._pairs
-            by_pair = self._sum("second", rows, n_rows, len(one)) * put(
-                np.where(one == other, 1.0, 2.0)
-            )
+            by_pair = self._sum("second", rows, n_rows, len(one))
+            by_pair = by_pair * put(np.where(one == other, 1.0, 2.0))
             if slope is not None:
                 one, other = (xp.take(slope, put(place), axis=1) for place in (one, other))
                 by_pair = by_pair * (one * other)[:, None, :]
@@ -184,7 +182,6 @@ def _by_column(values, layers, put):
         if np.array_equal(layer, np.arange(width)):
             total = total + values
         else:
-            total = total + xp.take(values, put(np.maximum(layer, 0)), axis=2) * put(
-                1.0 * (layer >= 0)
-            )
+            taken = xp.take(values, put(np.maximum(layer, 0)), axis=2)
+            total = total + taken * put(1.0 * (layer >= 0))
     return total

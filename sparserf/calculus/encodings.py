@@ -47,12 +47,8 @@ def encoding_derivatives(encoder: ColumnEncoder, X: Array) -> tuple[Array, Array
     Returns two float64 arrays (n_rows, n_encodings), or (1, n_encodings) where all rows have the
     same derivatives.
     """
-    if not (
-        encoder.kind.any()
-        or len(encoder.knots)
-        or np.isfinite(encoder.reach).any()
-        or encoder.may_miss
-    ):
+    is_curved = len(encoder.knots) or np.isfinite(encoder.reach).any()
+    if not (encoder.kind.any() or is_curved or encoder.may_miss):
         return (1 / encoder.unit)[None], np.zeros((1, len(encoder)))
     X = X.toarray() if is_sparse(X) else X
     xp, put = namespace(X), putter(X)

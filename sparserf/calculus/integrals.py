@@ -134,9 +134,7 @@ def _pieces(encoder, j, encodings, box, speed, finer):
         weight.append(w * width[k] / (ends[-1] - ends[0]))
         middles.append(U)
         halves.append(np.zeros_like(U))
-    return Pieces(
-        encodings, np.concatenate(weight), np.concatenate(middles), np.concatenate(halves)
-    )
+    return Pieces(encodings, *map(np.concatenate, (weight, middles, halves)))
 
 
 def _cuts(encoder, low, high):

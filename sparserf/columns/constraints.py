@@ -127,7 +127,9 @@ class Constraints:
         sign, curvature = (
             np.where(is_missing, 0, each[column]) for each in (self.sign, self.curvature)
         )
-        barred = (sign != 0) & ~self._rises(encoder) | (curvature != 0) & ~_is_affine(encoder)
+        is_affine = (encoder.kind == NUMBER) & (np.diff(encoder.first_knot) == 0)
+        is_affine &= np.isinf(encoder.reach)
+        barred = (sign != 0) & ~self._rises(encoder) | (curvature != 0) & ~is_affine
         groups = None if self.groups is None else self.groups[:, column]
         return InputConstraints(
             np.where(barred, 0, sign), np.where(barred, 0, curvature), barred, groups, column
@@ -146,11 +148,6 @@ class Constraints:
                 scores = encoder.scores[encoder.first_knot[v] : encoder.first_knot[v + 1]]
             rises[v] = bool((np.diff(scores) >= 0).all())
         return rises
-
-
-def _is_affine(encoder):
-    """Return a mask of the encodings that are the number itself in some unit."""
-    return (encoder.kind == NUMBER) & (np.diff(encoder.first_knot) == 0) & np.isinf(encoder.reach)
 
 
 # ---------------------------------------------------------------- the arguments

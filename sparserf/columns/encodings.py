@@ -135,7 +135,8 @@ def fit_rank_encoder(
     numbers = np.flatnonzero(is_number)
     if len(numbers) > MOST_RANKED:
         numbers = numbers[:0]
-    is_varied = [_count_distinct(X[:, j]) >= 3 for j in plain.column[numbers]]
+    columns = (X[:, j] for j in plain.column[numbers])
+    is_varied = [len(np.unique(x[~np.isnan(x)])) >= 3 for x in columns]
     numbers = numbers[np.array(is_varied, bool)]
     ranks = [
         Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight))
@@ -314,11 +315,6 @@ def _angles(j, x, weight, clock, fill=0.0):
         if spread >= least_spread and (clock.kind != DATES or n_days >= max(2, np.floor(period))):
             encodings += [Encoding(j, kind, part * period / 4, fill=fill) for part in (0, 1)]
     return encodings
-
-
-def _count_distinct(x):
-    """Count the different numbers of a column, without NaN."""
-    return len(np.unique(x[~np.isnan(x)]))
 
 
 def _ranks(x, weight):

@@ -175,10 +175,10 @@ def level_cells(where: str, cells: list[Any]) -> list[Any]:
     kinds = {
         kind for kind in set(map(type, cells)) if kind.__name__ not in MISSING and kind is not float
     }
-    are_strings = {issubclass(kind, str) for kind in kinds}
-    if all(is_real_type(kind) for kind in kinds) or (
-        are_strings == {True} and not _has_numbers(cells)
-    ):
+    are_strings = {issubclass(kind, str) for kind in kinds} == {True} and not any(
+        type(cell) is float and cell == cell for cell in cells
+    )
+    if are_strings or all(is_real_type(kind) for kind in kinds):
         return _of_one_kind(where, cells)
     return [
         None if type(cell).__name__ in MISSING or cell != cell else as_text(cell) for cell in cells
@@ -188,11 +188,6 @@ def level_cells(where: str, cells: list[Any]) -> list[Any]:
 def as_text(value: Any) -> str:
     """Return a name or a level as text: of a string of any type its characters."""
     return text_of(value) if isinstance(value, str) else str(value)
-
-
-def _has_numbers(cells):
-    """Return whether some cells are floats, but for NaN."""
-    return any(type(cell) is float and cell == cell for cell in cells)
 
 
 def in_their_order(column: Any) -> Any:

@@ -354,13 +354,11 @@ class Encoding:
         rise, t = np.diff(r) / np.diff(x), (r - self.center) / unit
         far = np.maximum(np.abs(t[:-1]), np.abs(t[1:]))
         near = np.where(t[:-1] * t[1:] <= 0, 0.0, np.minimum(np.abs(t[:-1]), np.abs(t[1:])))
-        ends = [rise * dx / unit * self._steepness(size) for size in (far, near)]
+        # times the derivative of the encoding by (r - center) / unit, at a size of that
+        steepness = (np.minimum(self.reach / np.maximum(t, 1e-300), 1.0) ** 2 for t in (far, near))
+        ends = [rise * dx / unit * each for each in steepness]
         least, most = np.minimum(*ends), np.maximum(*ends)
         return least - 1e-9 * np.abs(least), most + 1e-9 * np.abs(most)
-
-    def _steepness(self, size):
-        """Return the derivative of the encoding by (r - center) / unit, at a size of that."""
-        return np.minimum(self.reach / np.maximum(size, 1e-300), 1.0) ** 2
 
 
 def arithmetic(center: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -103,17 +103,8 @@ class _Column:
 
     def levels(self) -> tuple[Any, ...]:
         """Return its levels: in the order that all blocks give them, or else sorted."""
-        order = (
-            self.orders[0]
-            if self.orders and all(_is_same(each, self.orders[0]) for each in self.orders)
-            else None
-        )
-        return levels_of(self.keys, self.types, order)
-
-
-def _is_same(order, other):
-    """Return whether two orders of levels, or None, are the same."""
-    return (order is None) == (other is None) and (order is None or list(order) == list(other))
+        orders = {None if each is None else tuple(each) for each in self.orders}
+        return levels_of(self.keys, self.types, orders.pop() if len(orders) == 1 else None)
 
 
 class TableLearner:

@@ -158,10 +158,8 @@ def within(lower: float, upper: float, values: Array) -> Array:
     """Return values, with those beyond the limits set to them: to the nearest number of the dtype
     that is within."""
     xp = namespace(values)
-    return xp.clip(
-        values,
-        *rounded_inwards(lower, upper, np.float32 if values.dtype == xp.float32 else np.float64),
-    )
+    dtype = np.float32 if values.dtype == xp.float32 else np.float64
+    return xp.clip(values, *rounded_inwards(lower, upper, dtype))
 
 
 def rounded_inwards(lower: float, upper: float, dtype: type[np.floating]) -> tuple[float, float]:

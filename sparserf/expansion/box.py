@@ -152,9 +152,8 @@ def _booleans(part):
 
 def _is_list(part, *others):
     """Return whether a part is a list, tuple or vector, or of another of these types."""
-    return isinstance(part, (list, tuple, *others)) or (
-        isinstance(part, np.ndarray) and part.ndim == 1
-    )
+    is_vector = isinstance(part, np.ndarray) and part.ndim == 1
+    return is_vector or isinstance(part, (list, tuple, *others))
 
 
 def _values_within(name, part, ends, values):
@@ -186,9 +185,8 @@ def _read_interval(name, part):
     if part is None:
         return np.nan, np.nan
     ends = (part, part) if isinstance(part, (Real, np.bool_)) else part
-    if not (
-        _is_list(ends) and len(ends) == 2 and all(isinstance(end, (Real, np.bool_)) for end in ends)
-    ):
+    is_pair = _is_list(ends) and len(ends) == 2
+    if not (is_pair and all(isinstance(end, (Real, np.bool_)) for end in ends)):
         raise TypeError(f"box must have a number or a pair (low, high) for {name!r}, got {part!r}")
     try:
         low, high = map(float, ends)

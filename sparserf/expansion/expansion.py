@@ -93,10 +93,8 @@ class Expansion(BaseModel):
     @property
     def limits(self) -> tuple[float, float]:
         """The limits of f, (lower, upper); infinite where there is none."""
-        return (
-            -np.inf if self.lower is None else self.lower,
-            np.inf if self.upper is None else self.upper,
-        )
+        lower = -np.inf if self.lower is None else self.lower
+        return lower, np.inf if self.upper is None else self.upper
 
     @property
     def limits_of_predictions(self) -> tuple[float, float]:
@@ -230,12 +228,9 @@ class Expansion(BaseModel):
     def _map_decisions(self, X, workers, finish, offset):
         rows = self.features.rows_of(X, workers)
         limits = self.limits if self.has_limits else None
-        decide = partial(
-            _decide, self.features, self.coef, self.intercept, limits, rows.dtype, finish
-        )
-        return rows.to_namespace_of_X(
-            rows.map(decide, *self._read_offset(offset, X, rows.n_rows), axis=0)
-        )
+        about = self.features, self.coef, self.intercept, limits, rows.dtype, finish
+        offsets = self._read_offset(offset, X, rows.n_rows)
+        return rows.to_namespace_of_X(rows.map(partial(_decide, *about), *offsets, axis=0))
 
     def input_usage(self) -> np.ndarray:
         """Return the share of the selected features that use each input, shape (n_features_in,)."""

@@ -129,16 +129,11 @@ def of_output(model: AnyModel, output: object, *, every_term: bool = False) -> A
     k = _index_of(model, classes, output)
     if model.coef.ndim == 1:
         sign = 1.0 if k else -1.0
-        limits = (
-            (model.lower, model.upper) if k else (_negative(model.upper), _negative(model.lower))
-        )
-        return replace(
-            model,
-            coef=sign * model.coef,
-            intercept=sign * model.intercept,
-            lower=limits[0],
-            upper=limits[1],
-        )
+        lower, upper = model.lower, model.upper
+        if not k:
+            lower, upper = (None if end is None else -end for end in (upper, lower))
+        about = {"coef": sign * model.coef, "intercept": sign * model.intercept}
+        return replace(model, **about, lower=lower, upper=upper)
     stays = every_term | ~are_negligible(term_sizes(model.features, model.coef), SMALLEST)[k]
     return replace(
         model,
@@ -147,11 +142,6 @@ def of_output(model: AnyModel, output: object, *, every_term: bool = False) -> A
         support=model.support[stays],
         features=model.features.take(np.flatnonzero(stays)),
     )
-
-
-def _negative(limit):
-    """Return a limit of f as a limit of -f; None is none."""
-    return None if limit is None else -limit
 
 
 def are_negligible(size: np.ndarray, share: float) -> np.ndarray:
@@ -173,12 +163,9 @@ def _index_of(model, classes, output):
         return classes.index(output)
     elif not classes:
         raise ValueError(f"output must be None where a model has one, got {output!r}")
-    elif (
-        type(output) is int
-        and not any(isinstance(label, (int, float)) for label in classes)
-        and 0 <= output < len(classes)
-    ):
-        return output
+    elif type(output) is int and 0 <= output < len(classes):
+        if not any(isinstance(label, (int, float)) for label in classes):
+            return output
     raise ValueError(f"output must be one of {_list_outputs(model)}, got {output!r}")
 
 

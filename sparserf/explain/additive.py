@@ -46,7 +46,7 @@ MOST_VALUES = 1_200
 # The ridge penalty of functions of one and of two inputs, in rows: a value is fitted as if RIDGE
 # more rows had the partial dependence as their value, or 0 in functions of two.
 RIDGE = {1: 3.0, 2: 3.0}
-# The penalty of second differences, for each row.
+# The penalty, for each row, of the squared changes of slope at knots.
 SMOOTH = 1e-5
 # The least share of the residual of the functions of one input that the function of a pair must
 # explain.
@@ -95,9 +95,7 @@ class Axis:
             x = np.where(np.isin(np.floor(x), knots), np.floor(x), -1.0)
         at = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, max(len(knots) - 2, 0))
         span = knots[np.minimum(at + 1, len(knots) - 1)] - knots[at]
-        share = np.clip(
-            np.divide(x - knots[at], span, out=np.zeros(len(x)), where=span > 0), 0.0, 1.0
-        )
+        share = np.divide(x - knots[at], span, out=np.zeros(len(x)), where=span > 0).clip(0.0, 1.0)
         out, row = np.zeros((len(x), len(knots) + 1)), np.arange(len(x))
         out[row, np.minimum(at + 1, len(knots) - 1)] = share
         out[row, at] += 1 - share
@@ -255,12 +253,11 @@ class AdditiveApproximation:
             H = self._basis_in_rows(pair)
             shape = [len(self.axes[j].coarse) + 1 for j in pair]
             F, mass = values[pair].reshape(shape), H.sum(axis=0).reshape(shape)
-            for _ in range(20):
+            for _ in range(20):  # the means along one side change those along the other
                 for k, j in enumerate(pair):
                     total = mass.sum(axis=1 - k)
-                    mean = np.divide(
-                        (mass * F).sum(axis=1 - k), total, out=np.zeros(len(total)), where=total > 0
-                    )
+                    mean = (mass * F).sum(axis=1 - k)
+                    mean = np.divide(mean, total, out=np.zeros(len(total)), where=total > 0)
                     F = F - (mean[:, None] if k == 0 else mean)
                     values[(j,)] = values[(j,)] + self._at_all_knots(j, mean)
             values[pair] = F.ravel()

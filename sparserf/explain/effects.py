@@ -217,9 +217,8 @@ class Effects:
         if length == 0:
             return np.ones((len(at), len(x)))
         there = (x >= at.min()) & (x <= at.max())
-        near = np.where(
-            there, np.maximum(0.0, 1 - np.abs(np.where(there, x, 0.0) - at) / length), 0.0
-        )
+        distance = np.abs(np.where(there, x, 0.0) - at) / length
+        near = np.where(there, np.maximum(0.0, 1 - distance), 0.0)
         # what lies outside the axis
         beyond = np.maximum(0.0, 1 - np.minimum(at - at.min(), at.max() - at) / length)
         return near / (NEAR * (1 - beyond**2 / 2))
@@ -285,9 +284,8 @@ def _sums_of_terms(model, X, grids):
 def grid_points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
     """Return all points of the grid of a part, (n, 1 or 2), in the order in which its values are
     raveled."""
-    return np.stack(
-        [axis.ravel() for axis in np.meshgrid(*(grids[j] for j in part), indexing="ij")], axis=1
-    )
+    axes = np.meshgrid(*(grids[j] for j in part), indexing="ij")
+    return np.stack([axis.ravel() for axis in axes], axis=1)
 
 
 def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = None) -> np.ndarray:
@@ -333,6 +331,5 @@ def shares_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
     place = place_of(x, grid, is_category)
     low = place.astype(np.intp)
     part, n = place - low, len(grid)
-    return (np.bincount(low, 1 - part, n) + np.bincount(np.minimum(low + 1, n - 1), part, n)) / len(
-        x
-    )
+    after = np.minimum(low + 1, n - 1)
+    return (np.bincount(low, 1 - part, n) + np.bincount(after, part, n)) / len(x)

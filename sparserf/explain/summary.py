@@ -287,9 +287,8 @@ def _titles(model, which, names, X):
     if X is not None and rules:
         counted = read_numbers(model, X, MOST_COUNTED, np.random.default_rng(0))
         rows, places = as_rows(counted, may_miss=True), np.array(list(rules))
-        sums = rows.encoded(features.encoder).correlate(
-            features.take(places).encoded(None), np.full(rows.n_rows, 1 / rows.n_rows)
-        )
+        own, weight = features.take(places).encoded(None), np.full(rows.n_rows, 1 / rows.n_rows)
+        sums = rows.encoded(features.encoder).correlate(own, weight)
         for k, total in zip(rules, sums.tolist(), strict=True):
             titles[k] += f" ({percent(total / rules[k].gain)} of rows)"
     return titles

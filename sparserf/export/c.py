@@ -280,7 +280,7 @@ class CPrinter(Printer):
         """Return the C function that adds up the terms of group b, with its tables."""
         n_terms, inputs = len(group.block), group.block.inputs
         self._group, self._begins = (b, -(-n_terms // LANES)), ""
-        expression = group.expression
+        expression = group.block.expression
         over = expression.find("reduce")
         summand, n_vectors = self(over.operands[0]), self._group[1]
         steps = "".join(f"        {line}\n" for line in self._steps(expression))
@@ -321,9 +321,8 @@ class CPrinter(Printer):
     def _add_table(self, what, values):
         """Define the array of some numbers of the terms of the group."""
         b, n_vectors = self._group
-        table = _array(
-            "int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_vectors)
-        )
+        ctype = "int" if what == "inputs" else "double"
+        table = _array(ctype, f"{what}_{b}", _in_lanes(values, n_vectors))
         self._tables += [] if table in self._tables else [table]
 
     def parameter(self, e: Expression) -> str:
@@ -362,9 +361,8 @@ def _without_zeros(group):
         return [group]
     order = np.argsort(count, kind="stable")
     # of each vector
-    largest = count[order][
-        np.minimum(np.arange(LANES - 1, len(order) + LANES - 1, LANES), len(order) - 1)
-    ]
+    last = np.arange(LANES - 1, len(order) + LANES - 1, LANES)
+    largest = count[order][np.minimum(last, len(order) - 1)]
     cuts = LANES * (1 + np.flatnonzero(np.diff(np.ceil(3 * np.log2(largest)))))
     parts = []
     for terms in np.split(order, cuts):

@@ -136,7 +136,7 @@ class JaxPrinter(Printer):
         """Return the lines that add the terms of group k to f, and define their arrays."""
         self._group = k
         self.arrays.append(f"coef{k} = {self.array(group.coef.T)}")
-        return [f"phi = {self(group.expression)}", f"f = f + phi @ coef{k}"]
+        return [f"phi = {self(group.block.expression)}", f"f = f + phi @ coef{k}"]
 
     def parameter(self, e: Expression) -> str:
         """Return the array of some numbers of the terms."""

@@ -44,8 +44,8 @@ except ImportError as error:
 OPSET = 19
 # The version of the format that goes with it.
 IR_VERSION = 9
-# Inputs of a column are float64 where neighbouring numbers of float32 are farther apart than this
-# share of its range; of a column of whole numbers, which may be codes, than the second.
+# float32 is too coarse for a column if its neighbouring numbers there are farther apart than the
+# share MOST_LOST of its range, or MOST_LOST_OF_WHOLE for whole numbers, which may be codes.
 MOST_LOST, MOST_LOST_OF_WHOLE = 1e-2, 1e-6
 # float32 holds all whole numbers up to here.
 WHOLE = 2**24
@@ -75,17 +75,15 @@ def to_onnx(
     u = EncodingNodes(graph, written.columns, x)(written.inputs)
     f = graph("Add", graph("MatMul", u, written.linear.T), written.constant)
     for group in written.groups:
-        f = graph(
-            "Add", f, graph("MatMul", TermNodes(graph, u, dtype)(group.expression), group.coef.T)
-        )
+        phi = TermNodes(graph, u, dtype)(group.block.expression)
+        f = graph("Add", f, graph("MatMul", phi, group.coef.T))
     _add_outputs(graph, model, f, len(written.intercept), dtype)
     exported = graph.model(repr(model))
     if path is not None:
         ending = "" if hasattr(path, "write") else os.path.splitext(path)[1]
+        form = onnx.serialization.registry.get_format_from_file_extension(ending)
         with new_file(path) as file:
-            onnx.save(
-                exported, file, onnx.serialization.registry.get_format_from_file_extension(ending)
-            )
+            onnx.save(exported, file, form)
     return exported
 
 
@@ -279,9 +277,8 @@ class EncodingNodes:
             alike.setdefault(_key(e, k), []).append(k)
         parts = [self._made([expressions[k] for k in places]) for places in alike.values()]
         made = parts[0] if len(parts) == 1 else self._graph("Concat", *parts, axis=1)
-        return _gathered(
-            self._graph, made, np.argsort(np.concatenate(list(alike.values()))), len(expressions)
-        )
+        place = np.argsort(np.concatenate(list(alike.values())))
+        return _gathered(self._graph, made, place, len(expressions))
 
     def _made(self, es):
         """Return encodings that are made at once: by an operation of cells, or by others, alone."""
@@ -293,9 +290,8 @@ class EncodingNodes:
         return self([e.operands[k] for e in es])
 
     def cell(self, es: Sequence[Expression]) -> str:
-        return _gathered(
-            self._graph, self._x, [self._columns.index(e.column) for e in es], len(self._columns)
-        )
+        place = [self._columns.index(e.column) for e in es]
+        return _gathered(self._graph, self._x, place, len(self._columns))
 
     def between(self, es: Sequence[Expression]) -> str:
         """Return what is linear between knots.
@@ -351,9 +347,8 @@ class EncodingNodes:
         graph, x = self._graph, self._operands(es)
         rest, other, fill = (_each(es, name) for name in ("rest", "other", "fill"))
         if not _has_rest(es[0]):
-            place = graph.cast(
-                graph("Add", graph("Where", graph("IsNaN", x), 0.0, x), 1.0), np.int64
-            )
+            place = graph("Add", graph("Where", graph("IsNaN", x), 0.0, x), 1.0)
+            place = graph.cast(place, np.int64)
             known = graph("Gather", np.array([es[0].other, *es[0].values.values()]), place)
             return graph("Where", graph("IsNaN", x), fill, known)
         level, value = (
@@ -447,11 +442,8 @@ class TermNodes:
         if of.operation == "reduce" and of.how == "add" and of.operands[0].operation == "multiply":
             first, *others = of.operands[0].operands
             if first.operation == "parameter":
-                return self(
-                    reduce_inputs(
-                        "add", made("multiply", parameter(first.name, -first.values), *others)
-                    )
-                )
+                negative = parameter(first.name, -first.values)
+                return self(reduce_inputs("add", made("multiply", negative, *others)))
         return self._graph("Neg", self(of))
 
     def absolute(self, e: Expression) -> str:
@@ -496,13 +488,11 @@ class TermNodes:
         if enveloped is None:
             return u
         gamma, degree = enveloped
-        square = graph(
-            "ReduceSum", graph("Mul", graph("Mul", u, gamma / degree), u), np.array([1]), keepdims=1
-        )
+        square = graph("Mul", graph("Mul", u, gamma / degree), u)
+        square = graph("ReduceSum", square, np.array([1]), keepdims=1)
         envelope = graph("Exp", graph("Neg", square))
-        return graph(
-            "Concat", envelope, graph("Mul", u, graph("Mul", envelope, np.sqrt(2 * gamma))), axis=1
-        )
+        factors = graph("Mul", u, graph("Mul", envelope, np.sqrt(2 * gamma)))
+        return graph("Concat", envelope, factors, axis=1)
 
 
 class FunctionNodes(TermNodes):
@@ -637,11 +627,8 @@ class Graph:
             flat = self("ScatterND", zeros, at, values.ravel()[places])
             return self("Reshape", flat, np.array(values.shape, np.int64))
         name = self.new_name(f"_constant_{len(self._constants)}")
-        self._constants.append(
-            onnx.numpy_helper.from_array(
-                np.ascontiguousarray(values).reshape(np.shape(values)), name
-            )
-        )
+        values = np.ascontiguousarray(values).reshape(values.shape)  # scalars stay so
+        self._constants.append(onnx.numpy_helper.from_array(values, name))
         return name
 
     def ascending(self, value: str, n_columns: int) -> str:
@@ -658,17 +645,13 @@ class Graph:
 
     def input(self, name: str, dtype: Any, n_columns: int) -> None:
         """Add an input of shape (n_rows, n_columns)."""
-        self._inputs.append(
-            onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", n_columns])
-        )
+        self._inputs.append(_value_info(name, dtype, n_columns))
 
     def output(self, name: str, value: str, dtype: Any, *shape: int) -> None:
         """Add an output, a value of shape (n_rows, *shape)."""
         name = self.new_name(name)
         self._nodes.append(onnx.helper.make_node("Identity", [value], [name]))
-        self._outputs.append(
-            onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", *shape])
-        )
+        self._outputs.append(_value_info(name, dtype, *shape))
 
     def model(self, about: str) -> onnx.ModelProto:
         """Return the graph as a model, checked."""
@@ -681,6 +664,11 @@ class Graph:
         )
         onnx.checker.check_model(model)
         return model
+
+
+def _value_info(name, dtype, *shape):
+    """Return what ONNX says of an input or output of shape (n_rows, *shape)."""
+    return onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", *shape])
 
 
 def _type(dtype):

@@ -109,12 +109,9 @@ class Printer:
         if expression.operation not in ("add", "negative"):
             return self(expression)
         parts = [each for each in expression.operands if not _is_number(each, 0.0)]
-        if (
-            len(parts) == 1
-            and parts[0].operation == "multiply"
-            and _is_number(parts[0].operands[0], 1.0)
-        ):
-            return self(parts[0].operands[1])
+        first = parts[0].operands if len(parts) == 1 and parts[0].operation == "multiply" else ()
+        if first and _is_number(first[0], 1.0):
+            return self(first[1])
         return f"({self(expression)})"
 
     def literal(self, value: float) -> str:

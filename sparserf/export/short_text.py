@@ -33,7 +33,8 @@ class TextLimits(NamedTuple):
     n_encodings: int | None = None
 
 
-# A formula is the first of these that has at most so many characters and lines.
+# A formula is written within the first of the limits ON_A_SCREEN at which it has at most so many
+# characters and lines, else within the last.
 MOST_CHARACTERS, MOST_LINES = 4_000, 50
 ON_A_SCREEN = (
     *(TextLimits(n, 12, 10, 20) for n in (30, 20)),

@@ -281,12 +281,8 @@ def _number_in(text, first, size=None):
 
 def _sum(b, c, number):
     """Return the sum of an intercept b and the terms t0, t1, ... times their coefficients c."""
-    return balanced(
-        [
-            signed(b, number(abs(b))),
-            *(signed(a, f"{number(abs(a))} * t{k}") for k, a in enumerate(c) if a),
-        ]
-    )
+    terms = (signed(a, f"{number(abs(a))} * t{k}") for k, a in enumerate(c) if a)
+    return balanced([signed(b, number(abs(b))), *terms])
 
 
 def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], table: str) -> str:
@@ -401,9 +397,8 @@ def _answers(model, n_outputs, printer):
     kind = "probability" if model.loss in PROBABILISTIC else "decision"
     aliases = [quoted(f"{kind}_{_text(label)}") for label in classes]
     label = DOUBLE.format(label) if is_double else label
-    return steps, {"prediction": label} | dict(
-        zip(aliases, map(DOUBLE.format, answers), strict=True)
-    )
+    answers = dict(zip(aliases, map(DOUBLE.format, answers), strict=True))
+    return steps, {"prediction": label} | answers
 
 
 def _cut(classes, cuts):

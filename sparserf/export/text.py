@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # The digits of numbers.
 DIGITS = 4
-# What parts of a sum are of its variation.
+# The remark on the shares of the parts of a sum.
 VARIATION = "% of the variation: of the squares of weight times spread, as of independent columns"
 
 # Sizes that are compared are at most this, so that none is infinite.
@@ -66,9 +66,8 @@ def _sum_of(written, to, k):
     words = [f"{n_small} below the printed digits"] if n_small else []
     if n_smaller:
         share = percent(written.share_left_out(k, sizes[k, places].sum()))
-        words.insert(
-            0, f"{n_smaller} smaller term{'s'[: n_smaller != 1]}, {share} of what all can add"
-        )
+        smaller = f"{n_smaller} smaller term{'s'[: n_smaller != 1]}"
+        words.insert(0, f"{smaller}, {share} of what all can add")
     left = to.words(f"({', '.join(words)})")
     terms += [f"+ {to.ellipsis} {left}"] if words else []
     return [to.literal(written.intercept[k]), *terms]
@@ -409,9 +408,8 @@ class Text(Printer):
 
     def angle(self, e: Expression) -> str:
         x = self(e.operands[0])
-        return self.function.format(
-            "cos", f"{self.literal(e.turn)} {f'({x} - {self.literal(e.level)})' if e.level else x}"
-        )
+        x = f"({x} - {self.literal(e.level)})" if e.level else x
+        return self.function.format("cos", f"{self.literal(e.turn)} {x}")
 
     def units(self, e: Expression) -> str:
         r = self(e.operands[0])

@@ -259,18 +259,13 @@ class TermGroup(NamedTuple):
     """Terms of one kind, sum_j coef_j phi_j(u).
 
     block : FeatureBlock
-        The features, as functions of the inputs, in the form of which `expression` is.
+        The features, whose `expression` is one of the inputs.
     coef : ndarray of shape (n_outputs, n_terms)
         The coefficients, times the scale of the features.
     """
 
     block: FeatureBlock
     coef: np.ndarray
-
-    @property
-    def expression(self) -> Expression:
-        """The terms without their coefficients as an expression of the inputs."""
-        return self.block.expression
 
 
 def heading(written: WrittenModel) -> str:

@@ -7,7 +7,6 @@ members of `FeatureMap`, and its name among the public ones (`sparserf/__init__.
 """
 
 from .activations import Activation
-from .bandwidth import Gamma
 from .blocks import (
     BoxBlock,
     BumpBlock,
@@ -24,18 +23,15 @@ from .blocks import (
 )
 from .dictionary import (
     NAMES,
-    Dictionary,
-    FeatureMap,
-    Features,
     FixedDictionary,
     RandomDictionary,
     default_batch_size,
     draw_all,
     make_dictionary,
 )
-from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
+from .feature_set import DefaultNames, FeatureSet, are_same, check_any_sign
 from .following import FIRST_DRAW
-from .fourier import Fourier, Kernel
+from .fourier import Fourier
 from .growth import Bins
 from .laplacian import Bumps
 from .learning import (
@@ -46,13 +42,7 @@ from .learning import (
 from .linear import Linear, inputs_times, linear_functions
 from .neurons import RandomNeurons, sines_of_few
 from .perceptron import Perceptron
-from .projections import (
-    PROJECTIONS,
-    Projection,
-    ProjectionName,
-    make_projection,
-    reduced_projection,
-)
+from .projections import PROJECTIONS, Projection, make_projection, reduced_projection
 from .rules import (
     RuleDictionary,
     RuleInputs,
@@ -75,16 +65,11 @@ __all__ = [
     "BumpBlock",
     "Bumps",
     "DefaultNames",
-    "Dictionary",
     "FeatureBlock",
-    "FeatureMap",
     "FeatureSet",
-    "Features",
     "FixedDictionary",
     "Fourier",
-    "Gamma",
     "Group",
-    "Kernel",
     "LearningDictionary",
     "Linear",
     "LinearBlock",
@@ -93,7 +78,6 @@ __all__ = [
     "Perceptron",
     "Pieces",
     "Projection",
-    "ProjectionName",
     "RandomCosines",
     "RandomDictionary",
     "RandomNeurons",
@@ -101,7 +85,6 @@ __all__ = [
     "RuleDictionary",
     "RuleInputs",
     "Rules",
-    "Solution",
     "Taylor",
     "Term",
     "are_same",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Kernel: TypeAlias = Literal["gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52"]
 # The smoothness nu of each Matern kernel.
 MATERN = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
-KERNELS = ("gaussian", "laplacian", "cauchy", *MATERN)
+KERNELS = get_args(Kernel)
 
 
 @dataclass(frozen=True)

@@ -204,11 +204,7 @@ class Pass(NamedTuple):
     n_sums: int
 
     def answer(
-        self,
-        bins: np.ndarray,
-        steps: np.ndarray,
-        first_row: int,
-        workers: Workers,
+        self, bins: np.ndarray, steps: np.ndarray, first_row: int, workers: Workers
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the sums (n_sums,) over some rows, and how many of them each node has.
 
@@ -220,21 +216,9 @@ class Pass(NamedTuple):
         tests = BinBoxes(self.boxes, len(bins))
 
         def part(bounds):
-            histograms(
-                tests,
-                bins,
-                steps,
-                self.tree,
-                self.seeds,
-                self.share,
-                first_row,
-                self.columns,
-                self.first,
-                self.at,
-                sums,
-                counts,
-                *bounds,
-            )
+            of_rows = bins, steps, self.tree, self.seeds, self.share, first_row
+            places = self.columns, self.first, self.at
+            histograms(tests, *of_rows, *places, sums, counts, *bounds)
 
         work = len(steps) * self.share * self.columns.shape[1]
         for _ in workers.map(part, _parts(len(self.tree), work)):

@@ -25,13 +25,10 @@ from .shapes import in_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeAlias
 
     from ..columns.constraints import InputConstraints
     from ..columns.encoder import ColumnEncoder
     from ..rows import Rows
-
-    Pick: TypeAlias = Callable[[], np.ndarray]
 
 # Most inputs that features may depend on, the inputs of the largest variance; weights are dense
 # over them.
@@ -350,52 +347,51 @@ def _sample(rows, inputs, weight, rng):
 
 # ---------------------------------------------------------------- moves
 
-# A move makes new weights from those of accepted features, which are the lines of W. `first` are
-# the lines to change, one for each weight wanted; pick() draws as many other lines, with
-# probability in proportion to |coefficient|.
+
+class Parents(NamedTuple):
+    """The accepted weights from which a move makes new ones, as many.
+
+    w : the weights to change, one a line
+    draw_others : draws as many other accepted weights, with probability in proportion to
+        |coefficient|
+    base, rng : the base distribution, and the source of random numbers
+    """
+
+    w: np.ndarray
+    draw_others: Callable[[], np.ndarray]
+    base: RandomCosines
+    rng: np.random.Generator
 
 
-def jitter(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
-) -> np.ndarray:
-    """Return accepted w with each entry multiplied by 1 + JITTER e, e standard normal."""
-    w = W[first]
-    return w * (1 + JITTER * rng.standard_normal(w.shape))
+def jitter(parents: Parents) -> np.ndarray:
+    """Return the weights with each entry multiplied by 1 + JITTER e, e standard normal."""
+    return parents.w * (1 + JITTER * parents.rng.standard_normal(parents.w.shape))
 
 
-def add(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
-) -> np.ndarray:
-    """Return sums or differences of two accepted w: the frequencies of the product of their
+def add(parents: Parents) -> np.ndarray:
+    """Return sums or differences with other weights: the frequencies of the product of their
     cosines."""
-    w = W[first]
-    return w + rng.choice([-1.0, 1.0], (len(w), 1)) * W[pick()]
+    sign = parents.rng.choice([-1.0, 1.0], (len(parents.w), 1))
+    return parents.w + sign * parents.draw_others()
 
 
-def swap(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
-) -> np.ndarray:
-    """Return accepted w with the entry of one input drawn anew, whether it was 0 or not."""
-    w = W[first].copy()
-    row, j = np.arange(len(w)), rng.integers(0, w.shape[1], len(w))
+def swap(parents: Parents) -> np.ndarray:
+    """Return the weights with the entry of one input drawn anew, whether it was 0 or not."""
+    w, _, base, rng = parents
+    w, row, j = w.copy(), np.arange(len(w)), rng.integers(0, w.shape[1], len(w))
     w[row, j] = base.entries(j, np.count_nonzero(w, axis=1), rng)
     return w
 
 
-def mix(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
-) -> np.ndarray:
-    """Return w whose entries come each from one of two accepted w, at random."""
-    w, other = W[first], W[pick()]
-    return np.where(rng.random(w.shape) < 0.5, w, other)
+def mix(parents: Parents) -> np.ndarray:
+    """Return weights each of whose entries comes from one of two accepted weights, at random."""
+    others = parents.draw_others()
+    return np.where(parents.rng.random(parents.w.shape) < 0.5, parents.w, others)
 
 
-def rescale(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
-) -> np.ndarray:
-    """Return accepted w multiplied by a random factor: cosines of another bandwidth."""
-    w = W[first]
-    return w * np.exp(RESCALE * rng.standard_normal((len(w), 1)))
+def rescale(parents: Parents) -> np.ndarray:
+    """Return the weights multiplied by a random factor each: cosines of another bandwidth."""
+    return parents.w * np.exp(RESCALE * parents.rng.standard_normal((len(parents.w), 1)))
 
 
 MOVES = jitter, add, swap, mix, rescale
@@ -471,9 +467,9 @@ class Proposer(Follower):
         for move, k in zip(MOVES, counts[1:], strict=True):
             if k:
                 pick = partial(_pick, size / size[-1], k, rng)
-                first = pick()
-                weights.append(self._base.limited(move(W, first, pick, self._base, rng), rng))
-                followed.append(first)
+                followed.append(pick())
+                parents = Parents(W[followed[-1]], lambda pick=pick: W[pick()], self._base, rng)
+                weights.append(self._base.limited(move(parents), rng))
         self._last = np.repeat(np.arange(len(counts)), counts)
         start = self._numbered(n)
         origins = self._base.origins(features, W) if len(W) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Part: TypeAlias = tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]
 
 ProjectionName: TypeAlias = Literal["gaussian", "sparse_sign", "srht"]
-PROJECTIONS = ("gaussian", "sparse_sign", "srht")
+PROJECTIONS: tuple[str, ...] = get_args(ProjectionName)
 
 # The most numbers, and the most columns, in a part of a Gaussian matrix.
 PART, PART_COLUMNS = 2**21, 64

@@ -44,7 +44,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from .base import Loss
 from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
@@ -81,30 +81,20 @@ LOSSES = {
     )
 }
 
-# The losses of the methods that select features, which need a curvature; and of methods that can
-# fit all classes together, or parameters of the loss together with f.
-SELECTING = (
-    "squared",
-    "huber",
-    "quantile",
-    "poisson",
-    "tweedie",
-    "gamma",
-    "squared_hinge",
-    "logistic",
-)
-JOINTLY = (*SELECTING, "multinomial", "ordinal", "cox")
-# The losses whose models have `predict_proba`.
-PROBABILISTIC = ("logistic", "multinomial", "ordinal")
-
-# The argument `loss` of methods that select features, of methods that can fit all classes together,
-# and of `drp`.
+# The argument `loss` of methods that select features, which need a curvature; of methods that can
+# also fit all classes together, or parameters of the loss together with f; and of `drp`.
 SelectingLoss: TypeAlias = Literal[
     "squared", "huber", "quantile", "poisson", "tweedie", "gamma", "squared_hinge", "logistic"
 ]
 JointLoss: TypeAlias = Literal[SelectingLoss, "multinomial", "ordinal", "cox"]
 LossLike: TypeAlias = "JointLoss | Loss"
 LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
+
+# The names of the losses of these methods.
+SELECTING: tuple[str, ...] = get_args(SelectingLoss)
+JOINTLY: tuple[str, ...] = get_args(JointLoss)
+# The losses whose models have `predict_proba`.
+PROBABILISTIC = ("logistic", "multinomial", "ordinal")
 
 
 def check_loss(loss: Any, names: Collection[str]) -> Loss:

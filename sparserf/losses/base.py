@@ -123,9 +123,10 @@ class Loss:
     n_outputs: int = 1
     dual_growth: float = np.inf
     slopes: tuple[float, float] | tuple[np.ndarray, np.ndarray] = (-np.inf, np.inf)
-    # a step of the intercept smaller than this, in scaled units of z, is rounding
+    # A step of the intercept smaller than this, in scaled units of z, is rounding.
     least_step: float = 0.0
-    # how far from all -f a best intercept may be: this times the largest |y|, and some hundreds
+    # A best intercept is at most this many times the largest |y|, and some hundreds, away from all
+    # values of -f.
     intercept_reach: float = 1.0
 
     def __init_subclass__(cls, **how: Any) -> None:
@@ -148,8 +149,8 @@ class Loss:
     def conjugate(self, u: Array, y: Array) -> Array:
         """Return the conjugate L*(u) = max over z of u z - L(z, y) at slopes u.
 
-        By default the z with L'(z) = u is searched: an interval is doubled until it holds z, at
-        most 64 times, and then halved 64 times.
+        By default the z with L'(z) = u is found by bisection: an interval is doubled until it
+        contains z, at most 64 times, and then halved 64 times.
         """
         xp = namespace(u)
         z, step = (
@@ -159,12 +160,12 @@ class Loss:
         )
         low, high = z - step, z + step
         for _ in range(64):
-            short_low, short_high = self.derivative(low, y) > u, self.derivative(high, y) < u
-            if not (xp.any(short_low) or xp.any(short_high)):
+            is_above, is_below = self.derivative(low, y) > u, self.derivative(high, y) < u
+            if not (xp.any(is_above) or xp.any(is_below)):
                 break
             step = 2 * step
-            low = xp.where(short_low, low - step, low)
-            high = xp.where(short_high, high + step, high)
+            low = xp.where(is_above, low - step, low)
+            high = xp.where(is_below, high + step, high)
         for _ in range(64):
             z = (low + high) / 2
             is_below = self.derivative(z, y) < u
@@ -191,22 +192,22 @@ class Loss:
         return False
 
     def fitted_to(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Loss:
-        """Return the loss whose own parameters are best for decision values z (thresholds of
+        """Return the loss with the parameters that are best for decision values z (thresholds of
         ordered classes, a baseline hazard); self where it has none.
 
-        They take up any constant: where a model has an intercept, its f has the mean 0 over the
-        rows.
+        Such parameters take up any constant of f: where a model has an intercept, its f has the
+        mean 0 over the rows.
         """
         return self
 
     def mean_of_parameters(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return what the mean loss, as `fitted_to` minimises it, has beside `value`: a number that
+        """Return the part of the mean loss that `fitted_to` minimises which is not in `value`: it
         depends on the free parameters, and on no z."""
         return 0.0
 
     @property
     def has_events(self) -> bool:
-        """Whether rows of y above 0 have events, or amounts, of a rate in proportion to e^z."""
+        """Whether y counts events, or sums up amounts, at a rate in proportion to e^z."""
         return self.link == "log"
 
     def scaled(self, unit: float) -> Loss:
@@ -214,11 +215,11 @@ class Loss:
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return the factor of a ridge penalty alpha: the size of the curvatures of rows.
+        """Return the factor by which a ridge penalty alpha is multiplied, so that the same alpha
+        gives the same model in all units of y: the size of the curvatures of rows.
 
-        With it the same alpha gives the same model in all units of y. For a loss of degree 1 it is
-        1 / the robust spread of y, for the losses of amounts a power of their mean, and 1 for all
-        others. Several outputs share the least of theirs.
+        For a loss of degree 1 it is 1 / the robust spread of y, for the losses of amounts a power
+        of their mean, and for all others 1. For several outputs it is the smallest of theirs.
         """
         return (
             min(1.0 / robust_spread(each, weight) for each in np.atleast_2d(y))
@@ -229,8 +230,8 @@ class Loss:
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
         """Return the weight, in [0, 1), of a pseudo-row in the mean loss of held-out rows.
 
-        The pseudo-row has an unknown target (see `of_unknown_row`): with it a predicted probability
-        of 0 or 1, or a rate of 0, does not look perfect on few rows. 0: there is no pseudo-row.
+        The target of the pseudo-row is unknown (see `of_unknown_row`). It keeps a predicted
+        probability of 0 or 1, or a rate of 0, from looking perfect on few rows. 0: there is none.
         """
         return 0.0
 
@@ -244,19 +245,17 @@ class Loss:
         raise NotImplementedError(f"{type(self).__name__} has no doubt")
 
     def size(self, mean: float) -> float:
-        """Return the size of the terms that cancel if a row's loss is 0, from the mean of y.
-
-        The rounding error of a small mean loss is in proportion to it. If no terms cancel, it is 0.
-        """
+        """Return the size of the terms of a row's loss that cancel where the loss is 0, from the
+        mean of y; 0 if none do. The rounding error of a small mean loss is in proportion to it."""
         return 0.0
 
     def bounded_slope(self, u: Array, y: Array) -> Array:
-        """Return the number that `slopes` bounds if L*(u) is finite: u, or u y for labels of two
-        classes."""
+        """Return the slope that lies in the interval `slopes` where L*(u) is finite: u, or u y for
+        labels of two classes."""
         return y * u if self.is_classifier else u
 
     def shift_size(self, y: Array) -> Array | float:
-        """Return the size of the offset, if any, that is added to z first: z is rounded with it."""
+        """Return the size of the offset, if any, to whose sum with z rounding is relative."""
         return 0.0
 
     def intercept_step(self, slope: float, curvature: float) -> float:

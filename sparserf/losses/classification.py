@@ -229,7 +229,7 @@ class OneClassMultinomial(Logistic):
     """
 
     name: str = "multinomial"
-    # the gradient over all classes moves by up to half of what the margins move
+    # That of all classes together: their gradient changes by at most half of the change of margins.
     smoothness: float = 0.5
     is_unimodal: bool = False
     dual_growth: float = np.inf

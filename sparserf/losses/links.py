@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from .._base.expressions import Expression
     from .._base.types import Array
 
-# The names of the links of regressions, and of classes: "softmax", and "cumulative" where these are
-# in order.
+# The names of the links of regressions; and of those of classes, "softmax", and "cumulative" for
+# classes in order.
 LinkName: TypeAlias = Literal["identity", "ascending", "log", "log_hazard", "softmax", "cumulative"]
-# Those of a user's own loss.
+# The links that a user's own loss may have.
 OF_OWN = "identity", "log"
 
 
@@ -31,13 +31,13 @@ class Link(ABC):
     """A link: predictions are a function of f that rises with it.
 
     name : as losses, models and files have it
-    is_identity : whether predictions are f itself, but for their order
-    is_ascending : whether the predictions of a row are put in ascending order
-    largest : {dtype: the largest f whose prediction is finite}, which stands for larger ones; None
-        where there is none
+    is_identity : whether predictions are f itself, perhaps sorted
+    is_ascending : whether the predictions of a row are sorted
+    largest : {dtype: the largest f whose prediction is finite}, to which larger f are clipped; None
+        where predictions of all f are finite
     largest_offset : the largest size of an offset
-    formula, unit, effect, task : in words the prediction of f, the unit of f, an effect on f of an
-        output, and what a model does
+    formula, unit, effect, task : words for the prediction as a function of f, for the unit of f,
+        for an effect on f of an output, and for what a model does
     """
 
     name: ClassVar[str]
@@ -64,7 +64,7 @@ class Link(ABC):
         """Return the predictions of f, which may overflow, in its namespace."""
 
     def prediction(self, f: Expression, dtype: str = "float64") -> Expression:
-        """Return what `predict` returns of one output, before any sorting, as an expression."""
+        """Return the prediction of one output, before any sorting, as an expression."""
         return self.expression(f if self.largest is None else at_most(f, self.largest[dtype]))
 
     @abstractmethod
@@ -132,7 +132,7 @@ class HazardLink(IdentityLink):
     """Predictions are f itself, the log of a hazard ratio."""
 
     name = "log_hazard"
-    largest_offset = 69.0  # as of exposures
+    largest_offset = 69.0  # as of `LogLink`
     formula = "f, the log of the hazard ratio"
     task = "regression of hazards"
     unit = "the logarithm of the hazard"
@@ -165,7 +165,7 @@ class LogLink(Link):
             value = check_real(argument, value, 0, strict=argument == "upper")
         if not value:
             return None
-        # No library's logarithm and exponential err by more than this share, or this number.
+        # The logarithms and exponentials of all libraries are right up to this share, or number.
         rounding, log = 2.0**-50, math.log(value)
         return log + inwards * rounding * max(1.0, abs(log))
 

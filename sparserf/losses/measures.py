@@ -30,7 +30,7 @@ def pairs_of_rows(
         by_key = np.argsort(key, kind="stable")
         sorted_keys = key[by_key]
         sums = np.concatenate([[0.0], np.cumsum(weight_of_place[by_key])])
-        at = np.flatnonzero(begin & 1)  # these take the block at their place
+        at = np.flatnonzero(begin & 1)  # the rows whose union has the block that starts at `begin`
         first = begin[at] * n_ranks
         start, low, high = (
             sums[np.searchsorted(sorted_keys, each, side=side)]

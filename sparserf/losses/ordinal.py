@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from .._base.types import Array
     from .links import LinkName
 
-# A class counts as at least this share of the rows where thresholds are fitted, so that two of them
-# differ by more than their rounding.
+# Where thresholds are fitted, each class counts as at least this share of the rows, so that
+# neighbouring thresholds differ by more than their rounding.
 LEAST_SHARE = 1e-9
-# Newton's method for thresholds takes at most so many steps, and ends where one is predicted to
-# lower the mean loss by no more than ROUNDING.
+# Newton's method for thresholds takes at most MOST_STEPS steps, and ends before one whose predicted
+# decrease of the mean loss is no more than ROUNDING.
 MOST_STEPS, ROUNDING = 100, 1e-14
 
 
@@ -153,7 +153,8 @@ class Ordinal(Loss):
     def conjugate(self, u: Array, y: Array) -> Array:
         """Return the conjugate; the z of slope u is (theta_(k-1) + theta_k) / 2 + artanh u +
         arsinh(u cosh(g / 2) / sqrt(1 - u^2)), for thresholds at the distance g."""
-        # cosh of half a larger distance overflows; from there on z moves by what the half is more
+        # The cosh of half a larger distance overflows. Where thresholds are farther apart, z moves
+        # on by the excess of their half distance.
         farthest, nearly_one = 600.0, 1.0 - 2.0**-53
 
         xp = namespace(u)
@@ -173,13 +174,14 @@ class Ordinal(Loss):
         return xp.where(is_end, of_end, u * z - _loss(z, lower, upper))
 
     def bounded_slope(self, u: Array, y: Array) -> Array:
-        """Return u, of the first and the last class so that its interval is [-1, 1], too."""
+        """Return u; for the first and the last class mapped to the interval [-1, 1], as for
+        others."""
         xp = namespace(u)
         of_ends = xp.where(y == self.n_classes - 1, 2.0 * u + 1.0, u)
         return xp.where(y == 0, 2.0 * u - 1.0, of_ends)
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return that of the logistic loss: the pseudo-row counts as one row."""
+        """Return the `doubt` of the logistic loss: the pseudo-row counts as one row."""
         return Logistic().doubt(y, weight)
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:
@@ -190,6 +192,7 @@ class Ordinal(Loss):
         return self._mean_over_classes(self.derivative, z)
 
     def _mean_over_classes(self, of, z):
+        """Return the mean over all classes k of a function of(z, k)."""
         ones = namespace(z).ones_like(z)
         return sum(of(z, k * ones) for k in range(self.n_classes)) / self.n_classes
 
@@ -238,7 +241,7 @@ class _Thresholds:
         self._shares = np.maximum(self._of_classes(1.0), LEAST_SHARE)[1:-1]
 
     def _of_classes(self, values):
-        """Return the weighted sum of the values of rows of each class."""
+        """Return, for each class, the weighted sum of values over its rows."""
         return np.bincount(self._k, self._weight * values, self._n_classes)
 
     def best(self, theta: np.ndarray) -> np.ndarray:
@@ -306,11 +309,11 @@ def probability_weights(thresholds: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=128)
 def most_probable(thresholds: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return (cuts, classes): the most probable class is the first of these where f is at most the
-    first cut, and so on; a class may be so nowhere.
+    """Return (cuts, classes): the most probable class is the first of `classes` where f is at most
+    the first cut, the second up to the second cut, and so on. A class may be most probable nowhere.
 
-    Classes are taken in order. One that overtakes the last of those before where this one has not
-    yet been ahead itself leaves it no place.
+    Classes are added in order. A class that overtakes the last one before the place where that one
+    overtakes its predecessor removes it from the list.
     """
     starts, classes = [-np.inf], [0]
     for k in range(1, len(thresholds) + 1):
@@ -324,9 +327,9 @@ def most_probable(thresholds: tuple[float, ...]) -> tuple[tuple[float, ...], tup
 
 
 def _overtakes(thresholds, j, k):
-    """Return the f from which on class k > j is more probable than j, infinite where it is so
-    everywhere or nowhere; found by bisection."""
-    far = 750.0
+    """Return the f from which on class k > j is more probable than j, by bisection; infinite where
+    it is so everywhere or nowhere."""
+    far = 750.0  # so far from all thresholds, probabilities of classes underflow
 
     def is_ahead(f):
         of_j, of_k = (_loss(np.float64(f), padded[i], padded[i + 1]) for i in (j, k))

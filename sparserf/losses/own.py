@@ -13,9 +13,9 @@ from .links import LINKS, OF_OWN
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-# The share by which a derivative may miss a difference.
-MISS = 1e-2
-# The roundings of values, and of 1, that may cancel in a difference.
+# The relative error that a derivative may have beside a difference quotient.
+TOLERANCE = 1e-2
+# The rounding of a difference: this many roundings of the values, and of 1.
 ROUNDINGS = 64.0
 EPS = float(np.finfo(np.float64).eps)
 METHODS = "value", "derivative", "curvature"
@@ -98,7 +98,7 @@ def _signs(y, loss):
 
 
 def _name(loss):
-    """Return how errors name a loss."""
+    """Return the words for a loss in errors."""
     return f"loss {loss.name!r}"
 
 
@@ -217,14 +217,14 @@ class _Points:
             curvature,
         )
         self.fail(
-            curvature > loss.smoothness * (1 + MISS),
+            curvature > loss.smoothness * (1 + TOLERANCE),
             "curvature(z, y) is {} at {at}, above smoothness",
             curvature,
         )
         inside = loss.bounded_slope(slope, y)
         low, high = loss.slopes
         self.fail(
-            (inside < low - MISS * abs(low)) | (inside > high + MISS * abs(high)),
+            (inside < low - TOLERANCE * abs(low)) | (inside > high + TOLERANCE * abs(high)),
             "derivative(z, y) is {} at {at}, which is not within slopes",
             slope,
         )
@@ -233,7 +233,7 @@ class _Points:
             conjugate = _answer(loss, "conjugate", slope, y)
             size = np.abs(conjugate) + np.abs(slope * z) + np.abs(value)
             self.fail(
-                np.abs(conjugate + value - slope * z) > MISS * size,
+                np.abs(conjugate + value - slope * z) > TOLERANCE * size,
                 "conjugate(u, y) must be u z - L(z, y) for the slope u of L at z, got {} at {at}, "
                 "not {}",
                 conjugate,
@@ -242,7 +242,7 @@ class _Points:
         if loss.is_shift_invariant:
             moved = _answer(loss, "value", z + unit, y + unit)
             self.fail(
-                np.abs(moved - value) > MISS * (value + np.abs(slope) * unit),
+                np.abs(moved - value) > TOLERANCE * (value + np.abs(slope) * unit),
                 "is_shift_invariant is not true: the value is {} at {at}, and {} where a number is "
                 "added to both",
                 value,
@@ -252,7 +252,7 @@ class _Points:
             scaled = _call(loss, "scaled", 0.5)
             grown = 0.5**loss.degree * _answer(scaled, "value", 2 * z, 2 * y)
             self.fail(
-                np.abs(grown - value) > MISS * (value + np.abs(grown)),
+                np.abs(grown - value) > TOLERANCE * (value + np.abs(grown)),
                 "degree is not true: the value is {} at {at}, and not {}, from L(2 z, 2 y)",
                 value,
                 grown,
@@ -277,7 +277,7 @@ class _Points:
                 1 + np.maximum(*np.abs(values)) + steepest * (np.abs(self.z) + np.abs(y))
             )
             change = np.divide(values[1] - values[0], width, out=np.array(slope), where=width > 0)
-            slack = MISS * steepest + ROUNDINGS * np.divide(
+            slack = TOLERANCE * steepest + ROUNDINGS * np.divide(
                 rounding, width, out=np.full(len(y), np.inf), where=width > 0
             )
             tells = np.abs(change) > slack
@@ -292,7 +292,7 @@ class _Points:
                 change,
             )
             self.fail(
-                slopes[0] > slopes[1] + MISS * steepest,
+                slopes[0] > slopes[1] + TOLERANCE * steepest,
                 "derivative(z, y) must rise with z, since the loss must be convex: at {at} it "
                 "falls from {} to {}",
                 *slopes,

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from .links import LinkName
 
 # The default of Huber's delta, in units of the robust spread of y. With normal errors of that
-# spread, it loses 5 % of efficiency.
+# spread the estimator has 95 % of the efficiency of the mean.
 DELTA = 1.35
-# The default smoothing of a quantile, in the same unit.
+# The default smoothing of a quantile, in units of the robust spread of y.
 SMOOTHING = 0.1
-# The factor by which the interval of slopes of the conjugate is widened, since slopes are rounded.
+# The intervals `slopes` are widened by this factor, since slopes are rounded.
 WIDENED = 1 + 1e-15
-# The largest z - log y, or log y - z, at which losses of the mean are computed: beyond it they are
-# flat, and nothing overflows.
+# In losses of the mean, z - log y and log y - z are clipped at this number, so that nothing
+# overflows.
 FARTHEST = 600.0
-# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow.
+# The largest y of losses of the mean: a larger y, times e^FARTHEST, may overflow.
 LARGEST_MEAN = 1e30
-# Where no count or amount is larger than this, curvatures and penalties, which are in proportion to
-# y, may underflow.
+# The least that the largest y of losses of the mean may be: with smaller ones, curvatures and
+# penalties, which are in proportion to y, may underflow.
 SMALLEST_MEAN = 1e-290
 
 
@@ -501,8 +501,8 @@ class Tweedie(LossOfAmounts):
         return xp.where(y > 0, of_positive, of_zero)
 
     def _exponents(self, z, y):
-        """Return z - log y where y is positive, between -FARTHEST and FARTHEST, and z where y is 0;
-        elsewhere 0."""
+        """Return (z - log y, clipped to [-FARTHEST, FARTHEST], where y is positive, else 0; z where
+        y is 0, else 0)."""
         xp, r, zero = namespace(z), _log_ratio(z, y), namespace(z).zeros_like(z)
         return xp.where(y > 0, xp.clip(r, -FARTHEST, None), zero), xp.where(y > 0, zero, r)
 

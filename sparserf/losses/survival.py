@@ -175,16 +175,17 @@ class Cox(Loss):
         return self._within_strata(lambda of_one: np.cumsum(of_one[::-1])[::-1], counts)
 
     def _within_strata(self, function: Callable[[np.ndarray], np.ndarray], values: np.ndarray):
-        """Return the function of the values of each stratum, one for each of its times, side by
-        side."""
+        """Return, side by side, a function of the values of each stratum, which has one value for
+        each of its times."""
         ends = np.flatnonzero(np.diff(self._stratum)) + 1
         return np.concatenate([function(each) for each in np.split(values, ends)])
 
     def codes(self, time: np.ndarray, event: np.ndarray, stratum: np.ndarray | None) -> np.ndarray:
-        """Return rows as one number each: j for an event, -j for a censored row, where j is the
-        place, from 1, of the last time of an event of its stratum up to its time.
+        """Return one number for each row: j for an event, -j for a censored row, where j is the
+        place, from 1, of the last time of an event in its stratum up to its own time.
 
-        A row that is censored before is 0, and an event before is one at the first of these times.
+        A row that is censored before all events is 0; an event before all counts as one at the
+        first of these times.
         """
         number = self._number_of(stratum, len(time))
         place = np.searchsorted(self._keys, self._keys_of(time, number), side="right")
@@ -273,8 +274,8 @@ class Cox(Loss):
         return replace(self, hazards=tuple(hazards.tolist()))
 
     def mean_of_parameters(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return the mean of d log(H / h), where h is the step of H at the time of the row: an
-        event has the likelihood of h e^z, and not of H e^z, times that of none before."""
+        """Return the mean of d log(H / h), where h is the step of H at the time of the row: the
+        hazard of an event in the likelihood is h e^z, and in the Poisson loss H e^z."""
         steps = self._within_strata(lambda hazards: np.diff(hazards, prepend=0.0), self.hazards)
         steps = np.maximum(steps, np.finfo(np.float64).tiny)
         logs = np.log(np.array(self.hazards) / steps)
@@ -346,7 +347,7 @@ def _numbers(name, values, strict=False):
     """Return finite numbers of at least 0, or above 0, as a tuple of floats."""
     array = np.asarray(values)
     is_plain = array.ndim == 1 and array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
-    if is_plain and not (array <= 0 if strict else array < 0).any():  # there may be many
+    if is_plain and not (array <= 0 if strict else array < 0).any():  # fast, for many numbers
         return tuple(array.astype(np.float64).tolist())
     return tuple(check_real(name, value, 0, strict=strict) for value in values)
 

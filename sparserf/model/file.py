@@ -85,9 +85,8 @@ def to_json(model: Expansion) -> str:
 
     meta, arrays = _content(model)
     meta = {"format": FORMAT, "version": __version__, **meta}
-    return json.dumps(
-        meta | {"arrays": {n: _array_to_json(a) for n, a in arrays.items()}}, allow_nan=False
-    )
+    meta["arrays"] = {name: _array_to_json(array) for name, array in arrays.items()}
+    return json.dumps(meta, allow_nan=False)
 
 
 def from_json(text: str) -> Expansion:

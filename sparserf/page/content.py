@@ -159,8 +159,8 @@ def _what(model, columns, has_rows, n_of_effects, n_of_terms):
         ["terms", f"{len(model.features):,}, of {model.size:,} numbers"],
         ["columns used", f"{len(columns)} of {model.n_features_in}"],
     ]
-    if told := held_out_error(model):
-        lines.append([f"{told[0]} of held-out rows, told by the fit", f"{told[1]:.4g}"])
+    if error := held_out_error(model):
+        lines.append([f"{error[0]} of held-out rows, told by the fit", f"{error[1]:.4g}"])
     if model.info.edits:
         lines.append(["edited since the fit", "; ".join(model.info.edits)])
     if limits := describe_limits(model):
@@ -228,10 +228,10 @@ def _terms(model, effects, rows, is_of_rows):
     written = WrittenModel.from_model(model)
     names, encoder = column_names(written.model), written.model.features.encoder
     worth, share = effects.of_terms(rows)
-    told = []
+    terms = []
     for k, term in enumerate(written.terms):
         condition = term.condition(names, encoder)
-        told.append(
+        terms.append(
             {
                 "words": condition or term.title(names, MOST_NAMED, encoder),
                 "isRule": condition is not None,
@@ -242,7 +242,7 @@ def _terms(model, effects, rows, is_of_rows):
                 "share": _short(float(share[term.position])) if condition and is_of_rows else None,
             }
         )
-    return told
+    return terms
 
 
 def _maps(model, effects, order):

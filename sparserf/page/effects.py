@@ -41,7 +41,7 @@ SIDE = 12
 ROWS_OF_MAPS = 20
 # A pair whose terms see more columns than this has no map: there are many such pairs.
 MOST_TOGETHER = 8
-# A map smaller than this share of the largest curve is left out.
+# A map whose mean size is at most this share of the largest is left out.
 LEAST = 0.02
 
 

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 # The parts of the rows by their prediction.
 TENTHS = 10
-# The most columns by whose cells errors are told, and the most groups of a column.
+# The most columns by whose cells errors are shown, and the most groups of a column.
 MOST_COLUMNS = 30
 MOST_GROUPS = 12
 # The parts of the rows by the numbers of a column.
 PARTS = 5
-# The fewest rows of a group that is told: of fewer, an error says little, and too much of a row.
+# The fewest rows of a group that is shown: of fewer, an error says little, and too much of a row.
 FEWEST = 10
 
 
@@ -119,11 +119,8 @@ def _of_regression(model, f, y):
         of = "" if len(questions) == 1 else f" of {each.name}"
         constant = float(np.std(each.observed))
         measures.append([f"root mean squared error{of}", each.error(), constant])
-        middle = np.median(each.observed)
-        absolute = (
-            np.abs(each.observed - each.predicted).mean(),
-            np.abs(each.observed - middle).mean(),
-        )
+        answers = each.predicted, np.median(each.observed)
+        absolute = (np.abs(each.observed - answer).mean() for answer in answers)
         measures.append([f"mean absolute error{of}", *map(float, absolute)])
     return measures, questions
 

@@ -132,14 +132,12 @@ function writeLink() {
 
 // ---- what each column adds: Shapley values between two rows, term by term
 
-const placesOfEncodings = page.encodings;
-
 function contributions(x, base, output) {
   const from = model.encode(base), to = model.encode(x), total = new Map();
   let isExact = true;
   const encodings = new Map();
   for (let v = 0; v < from.length; v++) {
-    const j = placesOfEncodings[v];
+    const j = page.encodings[v];
     if (from[v] === undefined || from[v] === to[v]) continue;
     if (!encodings.has(j)) encodings.set(j, []);
     encodings.get(j).push(v);
@@ -297,12 +295,11 @@ function tenths(question) {
     ]),
     drawn("text", { x: (side + pad) / 2, y: side - 8, "text-anchor": "middle" }, "predicted"),
     drawn("text", { x: 4, y: 12 }, "observed"),
-    ...question.tenths.map(([rows, p, o, error]) => drawn("circle", {
-      class: "point", cx: px(p), cy: py(o), r: 4, tabindex: 0,
-      "aria-label": `${rows} rows, predicted ${number(p)}, observed ${number(o)}`,
-      onpointerenter: () => { said.textContent = `${rows} rows: predicted ${number(p)}, observed ${number(o)}, error ${number(error)}`; },
-      onfocus: () => { said.textContent = `${rows} rows: predicted ${number(p)}, observed ${number(o)}, error ${number(error)}`; },
-    })));
+    ...question.tenths.map(([rows, p, o, error]) => {
+      const tell = () => { said.textContent = `${rows} rows: predicted ${number(p)}, observed ${number(o)}, error ${number(error)}`; };
+      const label = `${rows} rows, predicted ${number(p)}, observed ${number(o)}`;
+      return drawn("circle", { class: "point", cx: px(p), cy: py(o), r: 4, tabindex: 0, "aria-label": label, onpointerenter: tell, onfocus: tell });
+    }));
   return element("div", {}, chart, said);
 }
 
@@ -436,7 +433,7 @@ function predictionOf(f, cells) {
   if (page.kind === "label")
     return element("div", {}, element("div", { class: "big" }, String(model.classOf(f))), `f = ${f.map(each => number(each)).join(", ")}`);
   const values = model.predictions(f);
-  const made = element("div", {}, element("div", { class: "big", "data-value": values[state.output] }, values.length > 1 ? number(values[state.output], 6) : number(values[0], 6)));
+  const made = element("div", {}, element("div", { class: "big", "data-value": values[state.output] }, number(values[state.output], 6)));
   if (values.length > 1) made.append(page.outputs[state.output]);
   if (page.band) {
     const [low, high] = intervalOf(values[0], cells);

@@ -39,13 +39,13 @@ def proved(
     found = []
     try:
         for name, output in zip(names, outputs, strict=False):
-            told = bounds(model, None, 1e-3, seconds, output)
+            bounded = bounds(model, None, 1e-3, seconds, output)
             of = f"f of {name}" if several or model.classes is not None else "f"
-            found.append([f"{of} is at least", _ends(told.least)])
-            found.append([f"{of} is at most", _ends(told.largest)])
+            found.append([f"{of} is at least", _ends(bounded.least)])
+            found.append([f"{of} is at most", _ends(bounded.largest)])
             link = LINKS.get(model.link)
             if model.classes is None and not link.is_identity:
-                low, high = link.inverse(np.array([told.least.lower, told.largest.upper]))
+                low, high = link.inverse(np.array([bounded.least.lower, bounded.largest.upper]))
                 found.append(["predictions lie", _ends((float(low), float(high)))])
     except ValueError as error:  # of columns whose range is not known
         return [["not shown", str(error)]]
@@ -62,16 +62,16 @@ def _monotone(model, columns, deadline):
         if time_left(deadline) <= 0:
             return [*found, [f"where {len(columns) - k} more columns rise", "no time was left"]]
         seconds = limit_of_next(deadline, len(columns) - k).get("time_limit")
-        told = is_monotone(
+        answer = is_monotone(
             model, column.name if has_names else column.place, None, None, seconds, None
         )
-        words = {1: "never falls", -1: "never rises", None: "may rise and fall"}[told.sign]
-        said = {
+        words = {1: "never falls", -1: "never rises", None: "may rise and fall"}[answer.sign]
+        answers = {
             "proved": f"f {words}: proved",
             "refuted": "f rises and falls: two pairs of rows show it",
             "open": "open: nothing was shown in the time",
         }
-        found.append([f"where {column.name} rises", said[told.status]])
+        found.append([f"where {column.name} rises", answers[answer.status]])
     return found
 
 

@@ -74,15 +74,16 @@ class Bounds:
     name: str = "f"
 
     def __str__(self) -> str:
-        head = f"bounds of {self.name} over the box, proved" + (
-            "" if self.converged else "; the tolerance was not reached"
-        )
-        lines = [head, f"  least in   {self.least}", f"  largest in {self.largest}"]
-        lines += [
+        end = "" if self.converged else "; the tolerance was not reached"
+        lines = [
+            f"bounds of {self.name} over the box, proved{end}",
+            f"  least in   {self.least}",
+            f"  largest in {self.largest}",
             f"  near the least:   {describe_row(self.at_least)}",
             f"  near the largest: {describe_row(self.at_largest)}",
+            f"  {self.n_boxes:,} boxes",
         ]
-        return folded("\n".join([*lines, f"  {self.n_boxes:,} boxes"]), 4)
+        return folded("\n".join(lines), 4)
 
     __repr__ = __str__
 
@@ -157,12 +158,8 @@ def separable_parts(
             single += [(summand, coef) for summand in term.summands(column)]
             constant += coef * term.gain * term.offset
         elif not len(term.columns):
-            feature = replace(
-                model,
-                coef=np.array([coef]),
-                intercept=0.0,
-                features=model.features.take([term.position]),
-            )
+            one = model.features.take([term.position])
+            feature = replace(model, coef=np.array([coef]), intercept=0.0, features=one)
             constant += float(decision_values(feature, np.zeros((1, model.n_features_in)))[0, 0])
         elif coef != 0 and term.gain != 0:
             single.append((term, coef))

@@ -89,10 +89,8 @@ class Monotonicity:
                 f"open whether f {word} with {self.column}: nothing is proved on "
                 f"{100 * self.open_share:.3g} % of the box"
             )
-        lines = [
-            f"{self.status}: {'that ' * (self.status == 'refuted')}f {word} with {self.column} "
-            "over the box"
-        ]
+        that = "that " if self.status == "refuted" else ""
+        lines = [f"{self.status}: {that}f {word} with {self.column} over the box"]
         for pair in self.pairs:
             lines += [
                 f"  f = {f:.6g} at {describe_row(row)}"
@@ -160,9 +158,7 @@ def _prove_along_values(model, box, part, a, sign, name, other):
     j, values = part.space.columns[a], box.levels[part.space.columns[a]]
     ends = np.nanmin(values), np.nanmax(values)
     is_here, rest = np.arange(len(box.low)) == j, {k: v for k, v in box.levels.items() if k != j}
-    low, high = (
-        np.where(is_here, end, old) for end, old in zip(ends, (box.low, box.high), strict=True)
-    )
+    low, high = np.where(is_here, ends[0], box.low), np.where(is_here, ends[1], box.high)
     between = PartialSum(model, replace(box, low=low, high=high, levels=rest), part.terms, j)
     along = _axis_of(between.space, j, False)
     if along is None or _rises_by_signs(between, along, sign):
@@ -225,9 +221,8 @@ def _prove(model, box, part, a, sign, name, other):
         width = first_high - first_low
         blame[width <= SMALLEST * np.maximum(np.abs(first_low), np.abs(first_high))] = -1.0
         can_halve = blame.max(axis=1) >= 0
-        stuck += _volume(
-            first_low[is_open & ~can_halve], first_high[is_open & ~can_halve], space, whole
-        )
+        is_stuck = is_open & ~can_halve
+        stuck += _volume(first_low[is_stuck], first_high[is_stuck], space, whole)
         is_open &= can_halve
         halves = space.halve(first_low[is_open], first_high[is_open], blame[is_open].argmax(axis=1))
         low, high = np.concatenate([low[rest], halves[0]]), np.concatenate([high[rest], halves[1]])

@@ -57,9 +57,7 @@ class TermSum:
         # A bound of the rounding of values and of tops, sums of n_terms + n numbers of functions
         # that are right to a few ulps.
         self.rounding: float = 4 * EPS * (self.n_terms + n + 32) * size
-        steepness = np.abs(self.linear) + sum(
-            (group.steepness() for group in self.groups), np.zeros(n)
-        )
+        steepness = np.abs(self.linear) + sum(group.steepness() for group in self.groups)
         self.slope_rounding: np.ndarray = 4 * EPS * (self.n_terms + 32) * steepness
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:

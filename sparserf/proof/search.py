@@ -100,12 +100,9 @@ class Search:
         for k in range(STEPS):
             slope = self._gradients(Z) * width
             largest = np.abs(slope).max(axis=1, initial=0.0)[:, None]
-            move = (
-                np.divide(slope, largest, out=np.zeros_like(slope), where=largest > 0)
-                * width
-                * step[:, None]
-            )
-            moved = np.where(self._number, np.clip(Z + move, space.low, space.high), Z)
+            way = np.divide(slope, largest, out=np.zeros_like(slope), where=largest > 0)
+            moved = np.clip(Z + way * width * step[:, None], space.low, space.high)
+            moved = np.where(self._number, moved, Z)
             after = self.values(moved)
             is_better = after > f
             Z, f = np.where(is_better[:, None], moved, Z), np.where(is_better, after, f)
@@ -170,11 +167,8 @@ class Search:
                 fathomed = max(fathomed, self._bound(ends.low, ends.high, ends.upper).upper.max())
                 first = first.take(can_halve)
             if len(first.upper):
-                halves = self._bound(
-                    *space.halve(first.low, first.high, first.blame.argmax(axis=1)),
-                    np.tile(first.upper, 2),
-                )
-                boxes = boxes.join(halves)
+                halves = space.halve(first.low, first.high, first.blame.argmax(axis=1))
+                boxes = boxes.join(self._bound(*halves, np.tile(first.upper, 2)))
         self._fathomed, self._boxes = fathomed, boxes
         upper = max(fathomed, boxes.upper.max(initial=-np.inf), self.best)
         return Maximum(upper, self.n_boxes, len(boxes.upper) > 0)
@@ -189,9 +183,8 @@ class Search:
         shape = space.geometry(low, high)
         relaxed = self._total.relax(shape.mid, shape.rad)
         tilt = self._by_axis(relaxed.slope * shape.chord)
-        loose = np.where(self._number[space.axis], shape.spread, space.rounding) * np.abs(
-            relaxed.slope
-        )
+        spread = np.where(self._number[space.axis], shape.spread, space.rounding)
+        loose = spread * np.abs(relaxed.slope)
         upper = relaxed.top + (np.abs(tilt) * self._number).sum(axis=1) + loose.sum(axis=1)
         corner = np.where(tilt >= 0, high, low)
         gains = {
@@ -200,10 +193,8 @@ class Search:
         for a, gain in gains.items():
             upper += gain.max(axis=1)
             corner[:, a] = gain.argmax(axis=1)
-        # where f overflows
-        upper = np.nan_to_num(
-            upper + 2 * self._total.rounding, nan=np.inf, posinf=np.inf, neginf=-np.inf
-        )
+        upper += 2 * self._total.rounding
+        upper[np.isnan(upper)] = np.inf  # where f overflows
         highest = np.argsort(-upper, kind="stable")[: max(FEWEST, len(upper) // 8)]
         corner = corner[highest]
         self._keep(corner, self.values(corner))
@@ -230,15 +221,11 @@ class Search:
     def _cut(self, low, high, upper, tilt):
         """Cut off the parts of boxes where the linear function is at most the best value."""
         slack = np.maximum(upper - self.best, 0)[:, None] * (1 + 1e-9) + self._total.rounding
-        share = np.where(
-            self._number & (np.abs(tilt) * 2 > slack),
-            slack / np.maximum(2 * np.abs(tilt), 1e-300),
-            1.0,
-        )
+        is_cut = self._number & (np.abs(tilt) * 2 > slack)
+        share = np.where(is_cut, slack / np.maximum(2 * np.abs(tilt), 1e-300), 1.0)
         width = (high - low) * share
-        return np.where((tilt > 0) & (share < 1), high - width, low), np.where(
-            (tilt < 0) & (share < 1), low + width, high
-        )
+        low_left = np.where((tilt > 0) & (share < 1), high - width, low)
+        return low_left, np.where((tilt < 0) & (share < 1), low + width, high)
 
     def _fix(self, low, high, relaxed, shape):
         """Set coordinates in which the sum rises, or falls, on the whole box to its upper, or

@@ -152,14 +152,10 @@ class Space:
         """Add the coordinate of a column of numbers."""
         turns = bool(self.encoder.turn[inputs].any())
         knots = [self.encoder.encoding(v).turns(*ends, MOST_QUARTERS) for v in inputs]
-        places = np.unique(
-            np.concatenate([ends, *(k[(k > ends[0]) & (k < ends[1])] for k in knots)])
-        )
-        if (
-            len(inputs) == 1
-            and not turns
-            and (j != self._rising or (np.diff(self.knots(inputs[0])[1]) >= 0).all())
-        ):
+        inside = (k[(k > ends[0]) & (k < ends[1])] for k in knots)
+        places = np.unique(np.concatenate([ends, *inside]))
+        rises = j != self._rising or (np.diff(self.knots(inputs[0])[1]) >= 0).all()
+        if len(inputs) == 1 and not turns and rises:
             u = self._encode(j, places)[:, inputs[0]]
             a = self._add_axis(j, inputs, (u.min(), u.max()), low, high)
             self._states[a] = places[[u.argmin(), u.argmax()]]
@@ -199,9 +195,8 @@ class Space:
             n = len(self._states[a])
             Z = np.repeat(self.random(rng, 32)[None], n, axis=0)
             Z[:, :, a] = np.arange(n)[:, None]
-            order = np.argsort(
-                values(Z.reshape(n * 32, -1)).reshape(n, 32).mean(axis=1), kind="stable"
-            )
+            mean = values(Z.reshape(n * 32, -1)).reshape(n, 32).mean(axis=1)
+            order = np.argsort(mean, kind="stable")
             self._states[a], self.tables[a] = self._states[a][order], self.tables[a][order]
 
     def along(self, a: int, n: int) -> np.ndarray:
@@ -305,9 +300,8 @@ class Space:
             return self._states[a][self._encode(j, self._states[a])[:, v] == z][0]
         for _ in range(100):
             middle = (least + most) / 2
-            least, most = (
-                (middle, most) if self._encode(j, np.array([middle]))[0, v] < z else (least, middle)
-            )
+            is_below = self._encode(j, np.array([middle]))[0, v] < z
+            least, most = (middle, most) if is_below else (least, middle)
         return (least + most) / 2
 
     def cells(self, row: np.ndarray) -> dict[str | int, Any]:
@@ -388,14 +382,8 @@ class Curve:
         slope = np.clip((right - left) / np.maximum(width, 1e-300), flat, steep)
         bow = (steep - slope) * (slope - flat) / np.maximum(steep - flat, 1e-300) * width
         chord = (right - left) / 2
-        return (
-            (left + right) / 2,
-            chord,
-            bow,
-            flat,
-            steep,
-            np.abs(chord) + np.where(flat * steep >= 0, 0.0, bow),
-        )
+        rad = np.abs(chord) + np.where(flat * steep >= 0, 0.0, bow)
+        return (left + right) / 2, chord, bow, flat, steep, rad
 
 
 def _ranges(cells, take):

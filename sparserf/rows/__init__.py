@@ -24,7 +24,7 @@ from .dask import DaskRows, chunks_of_frames, holds_numbers, is_dask_frame
 from .device import DeviceRows
 from .memory import MemoryRows, from_host_if_possible
 from .remote import RemoteRows
-from .rows import Question, Rows, correlation, correlation_pair
+from .rows import Rows, correlation, correlation_pair
 from .vectors import HostVectors, RowVectors
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ __all__ = [
     "BlockError",
     "Chunks",
     "HostVectors",
-    "Question",
     "RowVectors",
     "Rows",
     "as_readable",
@@ -50,7 +49,7 @@ __all__ = [
 ]
 
 
-# The homes of rows that are not in the memory of this process.
+# The classes of rows that are not in the memory of this process.
 HOMES: tuple[type[RemoteRows], ...] = (ChunkedRows, DaskRows, DeviceRows)
 
 
@@ -107,7 +106,7 @@ def is_elsewhere(X: Any) -> bool:
 
 
 def as_readable(X: MatrixLike, has_table: bool) -> Any:
-    """Return X; of a dask dataframe whose columns are not all numbers, or that a table reads, the
+    """Return X; for a dask dataframe whose columns are not all numbers, or that a table reads, the
     `Chunks` of its partitions.
 
     has_table : whether a table reads X, whatever its columns are
@@ -118,7 +117,7 @@ def as_readable(X: MatrixLike, has_table: bool) -> Any:
 
 
 def first_rows(X: MatrixLike) -> Any:
-    """Return what says whether X is a data frame: its first block of `Chunks`, or else X itself."""
+    """Return X, or the first block of `Chunks`: what is read as a table is read by its type."""
     return X.first if isinstance(X, Chunks) else X
 
 
@@ -153,8 +152,7 @@ def _holds_objects(X):
 
 
 def _check_shape(rows, n_features):
-    """Check that rows have n_features columns, or, to train on (None), a row and a column; return
-    them."""
+    """Return rows, checked to have n_features columns; None: at least one row and one column."""
     if n_features is not None and rows.n_features_in != n_features:
         raise ValueError(f"X must have {n_features} columns, got {rows.n_features_in}")
     if n_features is None and not rows.n_rows * rows.n_features_in:

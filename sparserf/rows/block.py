@@ -32,7 +32,7 @@ class Block(ABC):
     Sums over the rows are float64 ndarrays; arrays with an entry or a line for each row are of the
     namespace of X. Overflow is not an error here: it shows as infinity or NaN in the result.
 
-    workers : the threads on which the rows may be worked on, where they are in a process
+    workers : the threads of this process for the rows
     """
 
     workers: Workers
@@ -59,7 +59,7 @@ class Block(ABC):
         """Return Phi' v, v (n_rows,), of cosines cos(t), and of cos(t - pi/2) = sin(t): float64 (2,
         len(features)).
 
-        Of features that have no phase the first is Phi' v, and the second is of no use.
+        For features without a phase the first is Phi' v, and the second must not be used.
         """
 
     @abstractmethod
@@ -109,9 +109,9 @@ class Block(ABC):
         """Return the results of function(X, block), one above the other, for parts of at most
         `size` rows.
 
-        function : a function of the rows of a part, and of the block of the encodings that a column
-            encoder makes of them, which returns an array with a line for each row. None: the rows
-            themselves.
+        function : a function of the rows X of a part, and of the block of their encodings, that
+            returns an array with a line for each row
+        encoder : the column encoder that makes the encodings; None: the block is of X itself
         """
 
     @abstractmethod

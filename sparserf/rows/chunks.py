@@ -15,7 +15,7 @@ from zlib import crc32
 
 import numpy as np
 
-from .._base.checks import check_indices, check_integer, check_X, is_sparse
+from .._base.checks import check_integer, check_X, is_sparse
 from ..columns.frames import label
 from ..columns.learner import TableLearner
 from ..columns.table import UNKNOWN
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from .._base.types import DenseOrCSR, RowVector
     from ..columns.table import Categorical, Table
 
-# Most numbers in a block by default.
+# The most numbers in a block by default.
 BLOCK_NUMBERS = 2**24
-# What a fit wants of all rows at its end, and how that of two blocks is joined.
+# {a property of all rows that a fit needs at its end: the function that joins those of two blocks}
 JOINED = {"extremes": wider_extremes, "few_values": FewValues.join}
-# What is wrong with a block that changes between two passes.
+# The error of a block that changes between two passes.
 OTHER_ROWS = "must be the same rows each time that they are read, got others than the first time"
 
 
@@ -166,8 +166,8 @@ class Chunks:
                 f"levels must be a dict from columns to sequences of levels, got {levels!r}"
             )
         self._levels = levels
-        # By which blocks of frames become numbers, in which dtype, and whether all levels must be
-        # known.
+        # The table by which blocks of frames become numbers, their dtype, and whether a level that
+        # the table does not know is an error.
         self._table: Table | None = None
         self._table_dtype: type = np.float64
         self._is_strict = False
@@ -270,7 +270,7 @@ class Chunks:
         with self._naming_rows(k):
             if self._table is not None:
                 return check_X(self._in_shape(self._coded(given), n_rows), may_miss=may_miss)
-            X = check_X(self._in_memory(given), may_miss=may_miss)
+            X = check_X(_in_memory(given), may_miss=may_miss)
             # a function may use the memory of its result again for the next block
             if callable(self._source):
                 X = _unshared(X, given)
@@ -306,29 +306,14 @@ class Chunks:
     def _coded(self, given):
         """Return a block as numbers by the table."""
         X = self._table.read(given).astype(self._table_dtype, copy=False)
-        for j in (
-            j
-            for j, levels in enumerate(self._table.levels)
-            if levels is not None and self._is_strict
-        ):
-            if (X[:, j] == UNKNOWN).any():
+        for j, levels in enumerate(self._table.levels):
+            if self._is_strict and levels is not None and (X[:, j] == UNKNOWN).any():
                 row = int((X[:, j] == UNKNOWN).argmax())
                 where = f"{label(self._table.names, j)} has a level in row {row} of the block"
                 raise ValueError(
                     f"{where} that levels does not list, or that no block had in the first pass"
                 )
         return X
-
-    def _in_memory(self, X):
-        """Return X; copy a memory map and release its pages, which would count as the memory of
-        this process."""
-        if not isinstance(X, np.memmap) or X._mmap is None:
-            return X
-        copy = np.array(X)
-        # pages of mode "c" may hold changes that the file has not
-        if X.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):
-            X._mmap.madvise(mmap.MADV_DONTNEED)
-        return copy
 
     def _edges(self, block_rows):
         """Return the first row of each block, and the number of rows."""
@@ -352,8 +337,7 @@ class Chunks:
 
 
 class _Batches:
-    """A source whose batches come one after the other: it begins anew where an earlier one is
-    wanted.
+    """A source whose batches come one after the other: to read an earlier batch it begins anew.
 
     make : a function that returns an iterable of all batches
     n_rows : the number of all rows
@@ -394,7 +378,7 @@ class _Batches:
 
 
 def _is_listing(levels):
-    """Return whether these are levels, and not a string."""
+    """Return whether the levels of a column are an iterable, and not a string."""
     return isinstance(levels, Iterable) and not isinstance(levels, (str, bytes))
 
 
@@ -405,6 +389,18 @@ def _as_table(given):
     import pyarrow
 
     return pyarrow.Table.from_batches([given])
+
+
+def _in_memory(X):
+    """Return X; copy a memory map and release its pages, which would count as the memory of this
+    process."""
+    if not isinstance(X, np.memmap) or X._mmap is None:
+        return X
+    copied = np.array(X)
+    # pages of mode "c" may hold changes that are not in the file
+    if X.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):
+        X._mmap.madvise(mmap.MADV_DONTNEED)
+    return copied
 
 
 def _unshared(X, given):
@@ -424,15 +420,8 @@ def fingerprint(X: DenseOrCSR) -> int:
 class ChunkedRows(RemoteRows):
     """The rows of `Chunks`, or some of them. Each pass reads all blocks in turn.
 
-    While entered, the first pass looks for the `extremes` and the `few_values` as well, which a fit
-    wants at its end.
+    While entered, the first pass also computes the properties JOINED, which a fit needs at its end.
     """
-
-    n_rows: int
-    n_passes: int
-    n_features_in: int
-    dtype: np.dtype
-    is_sparse: bool
 
     @staticmethod
     def is_home_of(X: Any) -> bool:
@@ -455,22 +444,15 @@ class ChunkedRows(RemoteRows):
 
         index : ascending indices of some rows of the source; None: all rows.
         may_miss : whether the rows may hold NaN.
-        known : the fingerprints of blocks that were read before, to which this adds its own; None:
-            of none.
-        replaced : columns by their indices, and the values (n_rows, n_columns) that take their
-            place; None: of none.
+        known : {block: its fingerprint} of the blocks that were read before, to which these rows
+            add theirs; None: none were.
+        replaced : (indices of columns, the values (n_rows, n_columns) that take their place), or
+            None.
         """
         super().__init__(workers)
-        self._source, self._index, self._scratch, self._may_miss = (
-            source,
-            index,
-            Scratch(),
-            may_miss,
-        )
-        self.n_features_in, self.n_rows = (
-            source.shape[1],
-            source.shape[0] if index is None else len(index),
-        )
+        self._source, self._index, self._may_miss = source, index, may_miss
+        self._scratch, self.n_features_in = Scratch(), source.shape[1]
+        self.n_rows = source.shape[0] if index is None else len(index)
         self._known, self._replaced = {} if known is None else known, replaced
         first = source.read(0, may_miss)
         self._dtype, self.is_sparse, self._is_entered = first.dtype, is_sparse(first), False
@@ -523,7 +505,7 @@ class ChunkedRows(RemoteRows):
                 part = getattr(block, name)()
                 found[name] = JOINED[name](found[name], part) if name in found else part
             yield rows, answer(block, *(v[..., rows] for v in vectors))
-        vars(self).update(found)  # as the cached properties have them
+        vars(self).update(found)  # the values of cached properties
 
     def _blocks(self):
         """Yield (slice of the rows, these rows of X) for each block in turn, while the next block
@@ -546,8 +528,7 @@ class ChunkedRows(RemoteRows):
         return [slice(*pair) for pair in pairwise(edges)]
 
     def _read(self, k, rows):
-        """Read the rows at the slice `some` of these rows, all of which are in block k of the
-        source."""
+        """Read the rows at a slice of these rows, all of which are in block k of the source."""
         X = self._source.read(k, self._may_miss)
         self._check(k, X)
         X = X if self._index is None else X[self._index[rows] - self._source.edges[k]]
@@ -591,8 +572,5 @@ class ChunkedRows(RemoteRows):
         )
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        index = (
-            np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
-        )
-        wanted, place = np.unique(index, return_inverse=True)
+        wanted, place = self.distinct(index)
         return stack_blocks([X for _, X in self.select(wanted)._blocks()], place)

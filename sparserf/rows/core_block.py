@@ -42,61 +42,57 @@ if TYPE_CHECKING:
     from .._base.types import DenseOrCSR
     from .protocols import FeatureBlockLike, FeatureSetLike, ProjectionLike
 
-# Feature values in a slice of rows: half a millisecond of work, against some 20 microseconds to
-# hand a slice to a thread. Fewer than two slices stay on the calling thread. The number of slices
-# is a multiple of 4, which divides evenly among few threads.
+# A slice of rows has this many feature values: half a millisecond of work, against some 20
+# microseconds to hand a slice to a thread. The number of slices is a multiple of 4, which divides
+# evenly among few threads; fewer than two slices stay on the calling thread.
 SLICE_ELEMENTS = 2**19
 SLICES_MULTIPLE = 4
-# Fewest rows of a slice: as many as a tile of the kernels has.
+# The fewest rows of a slice: as many as a tile of the kernels has.
 FEWEST_ROWS = 64
-# Fewest rows of a slice for each output: the sums of a slice take as long to add up as a few rows
-# do.
+# The fewest rows of a slice for each output: to add up the sums of a slice takes as long as to
+# compute with a few rows.
 ROWS_AN_OUTPUT = 8
-# Most numbers of X in a slice: where X is not contiguous, a thread copies the slice.
+# The most numbers of X in a slice: where X is not contiguous, a thread copies the slice.
 SLICE_NUMBERS = 2**20
-# Most numbers in X for which BLAS is not limited to one thread: it uses one by itself, and setting
-# the limit takes longer than predicting a row.
+# With at most this many numbers in X, BLAS is not limited to one thread: it uses one anyway, and to
+# set the limit takes longer than to predict a row.
 FEW_NUMBERS = 2**11
-# Most numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
+# The most numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
 MOST_KEPT = 2**27
-# Fewest rows that are projected at a time: a matrix product arranges the random matrix in memory
-# each time.
+# The fewest rows that are projected at a time: each product arranges the random matrix in memory.
 PROJECTED_ROWS = 128
-# Most columns of a Gram matrix that are computed as correlations, one by one, and not as a product
-# of matrices.
+# Up to this many columns of a Gram matrix are computed as correlations, and not by a matrix
+# product.
 FEW_COLUMNS = 4
-# A Gram matrix of more features than this is made panel by panel.
-GRAM_PANEL = 1024
-# Rows for which a panel is made at a time.
-GRAM_ROWS = 2048
-# Rows whose features are made at a time for that.
-GRAM_PART_ROWS = 128
-# Most different weights, but for 0, at which a Gram matrix counts rows: those of each weight are
-# counted by themselves.
+# A Gram matrix of more than GRAM_PANEL features is made in panels of this many, from GRAM_ROWS rows
+# at a time, whose features are made GRAM_PART_ROWS rows at a time.
+GRAM_PANEL, GRAM_ROWS, GRAM_PART_ROWS = 1024, 2048, 128
+# With at most this many different weights, beside 0, a Gram matrix of features with `heights` is
+# made by counting the rows of each weight, of whose bits at least BITS_ROWS rows are made at a
+# time.
 FEW_WEIGHTS = 4
-# Fewest rows of which bits are made at a time for that.
 BITS_ROWS = 2**13
-# Rows in a part of the kernel matrix.
+# The number of rows in a part of the kernel matrix.
 KERNEL_ROWS = 256
-# Rows that are copied at a time for sums over the columns.
+# The number of rows that are copied at a time for sums over the columns.
 COPIED_ROWS = 4096
-# Multiplications of a matrix product that take as long as one feature value in a tile.
+# A feature value in a tile takes as long as this many multiplications of a matrix product, or as
+# reading and multiplying INPUTS_SPEED inputs.
 PRODUCT_SPEED = 16
-# Inputs that are read and multiplied in the time of one feature value.
 INPUTS_SPEED = 4
-# Most numbers of X in a slice of rows for which a matrix of second moments is summed.
+# The most numbers of X in a slice of rows for which a matrix of second moments is summed.
 MOMENTS_SLICE = 2**19
-# Most outputs for which the compiled product with rows in C order is faster than that of BLAS,
+# Up to this many outputs the compiled product with rows in C order is faster than that of BLAS,
 # which copies such rows for more than one output, and converts them to float64 where they are
 # float32 and the outputs are not.
 FEW_OUTPUTS = 8
-# Feature values that take as long as reading an entry of CSR rows and adding it to sums.
+# To read an entry of CSR rows and add it to sums takes as long as this many feature values.
 SPARSE_NORMAL = 5
 
 
 class Scratch:
-    """Memory of each thread that is used again and again: to allocate it can cost as much as what
-    is computed in it."""
+    """Memory of each thread that is used again and again: to allocate memory can take as long as to
+    compute in it."""
 
     @cached_property
     def _here(self):
@@ -124,11 +120,7 @@ class CoreBlock(Block):
     """
 
     X: DenseOrCSR
-    workers: Workers
     scratch: Scratch
-    dtype: np.dtype
-    n_rows: int
-    n_features_in: int
 
     def __init__(
         self,
@@ -193,8 +185,7 @@ class CoreBlock(Block):
         size = max(FEWEST_ROWS, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
         return self.workers.map(function, slices(self.n_rows, size))
 
-    # ---------------------------------------------------------------- the inputs and the values of
-    # features
+    # ---------------------------------------------------------------- inputs and values of features
 
     def _prepare(self, features, squared=False):
         """Keep the inputs of monomials while entered; return, for each block of features, whether
@@ -317,7 +308,7 @@ class CoreBlock(Block):
             for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
                 _apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
-        # planning slices takes longer than a row
+        # to plan slices takes longer than to predict a row
         if 0 < self.n_rows <= FEWEST_ROWS and self.X.size <= FEW_NUMBERS:
             part(slice(0, self.n_rows))
             return f.reshape(shape)
@@ -355,7 +346,7 @@ class CoreBlock(Block):
 
         if is_sparse(self.X):
             a_row = max(1, self.X.nnz // max(1, self.n_rows))
-            # fewer rows are not worth their sums
+            # with fewer rows, to add up the sums of a slice would take longer than to make them
             work, at_least = SPARSE_NORMAL * a_row, 8 * self.n_features_in // a_row
         else:
             work, at_least = -(-self.n_features_in // INPUTS_SPEED), 0
@@ -460,9 +451,11 @@ class CoreBlock(Block):
         return left.from_blocks(right.from_blocks(total), axis=0)
 
     def _add_gram_of_bits(self, left, right, shared, weights, few, total):
-        """Add to `total` the product of features that have `heights`: for each pair of features and
-        each of the few different weights, the number of its rows in which both are not 0, times the
-        weight and the heights."""
+        """Add to `total` the product of features that have `heights`.
+
+        An entry is the sum, over the few different weights, of the weight times the number of its
+        rows in which both features are not 0, times the heights of both.
+        """
         if shared is not None:
             shared = right.to_blocks(left.places[shared])
 
@@ -513,7 +506,7 @@ class CoreBlock(Block):
             phi = self._phi(left, rows, "left").astype(dtype, copy=False)
             if center is not None:
                 phi = np.subtract(phi, center, out=self.scratch(phi.shape, phi.dtype))
-            # nothing to write
+            # X itself, all rows with the same weight: no product has to be stored
             if right is left and len(h) and (h == h[0]).all() and self._is_identity(left):
                 return h[0] * (phi.T @ phi)
             if right is left:
@@ -536,8 +529,8 @@ class CoreBlock(Block):
             total += more
 
     def _add_gram_by_panels(self, features, weights, dtype, center, by_bits, total):
-        """Add to `total` a product for each pair of panels of the features: no slice is worth a
-        matrix as large as `total`.
+        """Add to `total` a product for each pair of panels of the features: for so many features, a
+        matrix as large as `total` for each slice would take too much memory.
 
         by_bits : whether features that have `heights` are multiplied with each other by their bits
         """
@@ -667,8 +660,8 @@ def slices(n: int, size: int) -> list[slice]:
 
 
 def _extremes(x):
-    """Return `Block.extremes` of an ndarray; rows in C order are laid side by side, since NumPy
-    compares long lines best."""
+    """Return `Block.extremes` of an ndarray. Rows in C order are taken as fewer, longer lines,
+    which NumPy compares faster."""
     (n, d), lines = x.shape, FEWEST_ROWS if x.flags.c_contiguous else 1
     if n > lines and n % lines:
         return wider_extremes(_extremes(x[: -(n % lines)]), _extremes(x[-(n % lines) :]))
@@ -709,8 +702,7 @@ def _square_distances(rows, center):
     return np.maximum(norms - 2 * (rows @ center) + center @ center, 0.0)
 
 
-# ---------------------------------------------------------------- features of one kind, over a
-# slice of rows
+# ---------------------------------------------------------------- a block of features, some rows
 
 # Here `block` is a block of features, U are its inputs for some rows, v (n_outputs, n_rows) and c
 # (n_outputs, len(block)).
@@ -731,8 +723,8 @@ def moments_cost_less(block: FeatureBlockLike, X: DenseOrCSR, squared: bool = Fa
 
 
 def _work(block, X):
-    """Return (the cost of `_sums` per row in units of the time of one feature value, the fewest
-    rows worth a slice's sums)."""
+    """Return (the time of `_sums` for a row in units of one feature value, the fewest rows of a
+    slice)."""
     if not moments_cost_less(block, X):
         return len(block), 0
     width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
@@ -745,7 +737,7 @@ def _work(block, X):
 
 
 def _sums(block, U, v, squared, by_moments, scratch):
-    """Return the sums over some rows of which the correlations of a block with v are made: float64
+    """Return the sums over some rows from which the correlations of a block with v follow: float64
     (n_outputs, .).
 
     squared : whether the squares of the features are correlated with v.
@@ -824,8 +816,7 @@ def _as_slice(index):
 
 
 def _few_different(weights):
-    """Return the weights that differ from each other and from 0, or None where they are more than
-    FEW_WEIGHTS."""
+    """Return the different weights other than 0, or None if they are more than FEW_WEIGHTS."""
     few, weights = [], weights[weights != 0]
     while len(weights) and len(few) < FEW_WEIGHTS:
         few.append(weights[0])
@@ -834,8 +825,8 @@ def _few_different(weights):
 
 
 def _panels(have_bits):
-    """Cut features into panels of about equal length, at most GRAM_PANEL, each of features that all
-    have bits, or of others."""
+    """Cut features into panels of about equal length, at most GRAM_PANEL, in each of which all
+    features have bits, or none."""
     ends, panels = [*(np.flatnonzero(np.diff(have_bits)) + 1), len(have_bits)], []
     for start, end in pairwise([0, *ends]):
         n_panels = -(-(end - start) // GRAM_PANEL)
@@ -845,17 +836,16 @@ def _panels(have_bits):
 
 
 def _mirror(total, parts):
-    """Write what is below the blocks on the diagonal to what is above them."""
+    """Copy what is below the blocks on the diagonal, transposed, to above them."""
     for part in parts:
         total[: part.start, part] = total[part, : part.start].T
 
 
 def _packed(block, X):
-    """Yield the features of a block, a slice of the rows X, and these rows, in the layout of the
+    """Yield (the features of a block, a slice of the rows X, these rows), in the layout of the
     kernels.
 
-    One slice is all rows, but where inputs of CSR rows are laid out densely: SLICE_NUMBERS of them
-    at a time.
+    The slice is all rows, except where CSR rows are made dense, SLICE_NUMBERS numbers at a time.
     """
     if not is_sparse(X):
         yield block.packed(X.dtype, X.shape[1]), slice(None), block.rows_for_panels(X)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._base.checks import check_indices, check_X, is_sparse
+from .._base.checks import check_X, is_sparse
 from .._base.floats import as_ieee
 from .._base.threads import Workers
 from .chunks import OTHER_ROWS, BlockError, Chunks, fingerprint
@@ -71,8 +71,7 @@ def chunks_of_frames(X: Any) -> Chunks:
 
 
 class PartitionError(Exception):
-    """The error that partition k is not what it should be: raised on a worker; the caller gets a
-    `BlockError`."""
+    """Raised on a worker if partition k is not as it should be; the caller gets a `BlockError`."""
 
     k: int
     what: str
@@ -100,13 +99,10 @@ class PartitionedVectors(RowVectors):
     """Row vectors in parts, one for each partition that holds rows. A part that is lost with its
     worker is made again."""
 
-    n_rows: int
-
     def __init__(self, starts: list[int]):
-        """Make the arithmetic for partitions. starts : the first row of each partition, and the
-        number of rows."""
+        """Take the first row of each partition, and the number of rows."""
         self._starts, self.n_rows = starts, starts[-1]
-        # The partitions that hold rows.
+        # The partitions that hold rows; the first, if none does.
         self.nonempty: list[int] = [
             k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start
         ] or [0]
@@ -123,8 +119,8 @@ class PartitionedVectors(RowVectors):
     def put(self, values: np.ndarray | Partitioned) -> Partitioned:
         import dask
 
-        # The values are in the graph, so that what is lost with a worker is made again: the graph
-        # is large on purpose, and dask need not warn of that.
+        # The values are in the graph, so that what is lost with a worker can be made again: dask
+        # need not warn of a large graph.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
             return self.persist([task(_identity, part) for part in self.parts(values)])
 
@@ -147,6 +143,7 @@ class PartitionedVectors(RowVectors):
         return self.compute([tree_sum(self._answers(answer, vectors), add)])[0]
 
     def _answers(self, answer, vectors):
+        """Return a task for each partition that holds rows, which computes answer(*parts)."""
         shared = sent_once(answer)
         return [
             task(_answer, shared, *parts) for parts in zip(*map(self.parts, vectors), strict=True)
@@ -186,11 +183,6 @@ class DaskRows(RemoteRows):
     """The rows of a dask collection, on the scheduler that dask uses when a pass begins."""
 
     vectors: PartitionedVectors
-    n_rows: int
-    n_passes: int
-    n_features_in: int
-    dtype: np.dtype
-    is_sparse: bool
 
     @staticmethod
     def is_home_of(X: Any) -> bool:
@@ -223,11 +215,8 @@ class DaskRows(RemoteRows):
                     f"must be like the first partition, {kinds[0]}, got {kind}",
                 )
         (_, self.n_features_in), dtype, self.is_sparse = kinds[0]
-        self.dtype, self.n_rows, self.vectors = (
-            np.dtype(dtype),
-            self._starts[-1],
-            PartitionedVectors(self._starts),
-        )
+        self.dtype, self.n_rows = np.dtype(dtype), self._starts[-1]
+        self.vectors = PartitionedVectors(self._starts)
 
     def sum(
         self,
@@ -263,6 +252,8 @@ class DaskRows(RemoteRows):
         ]
 
     def _task(self, function, k, *arguments):
+        """Return a task that calls a function of (what is known of partition k, the partition,
+        ...)."""
         return task(function, (k, self._may_miss, self._found[k]), self._partitions[k], *arguments)
 
     def without_missing(self) -> DaskRows:
@@ -278,10 +269,7 @@ class DaskRows(RemoteRows):
         )
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        index = (
-            np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
-        )
-        wanted, place = np.unique(index, return_inverse=True)
+        wanted, place = self.distinct(index)
         asked = [(k, own) for k, own in self._by_partition(wanted) if len(own)]
         return stack_blocks(
             self.vectors.compute([self._task(_rows_at, k, own) for k, own in asked]), place
@@ -336,8 +324,8 @@ def _kind(which, partition):
     """Return ((shape, dtype, whether it is sparse), fingerprint) of a partition, or ((shape, what
     is wrong with it), None).
 
-    which : (number of the partition, whether it may hold NaN, what this function returned of it or
-        None), here and below.
+    which : (the number of the partition, whether it may hold NaN, what this function returned for
+        it before, or None), here and below
     """
     try:
         return _describe(check_X(partition, may_miss=which[1]))
@@ -382,7 +370,7 @@ def _in_pairs(add, *parts):
 
 
 def _rows_at(which, partition, index):
-    """Return the rows of a partition at the indices `some`."""
+    """Return the rows of a partition at some indices."""
     return _checked(which, partition)[index]
 
 

@@ -1,11 +1,10 @@
 """Rows in an array of another namespace (PyTorch, CuPy, JAX, ...), on its device: features,
 products and sums are made there.
 
-Where a GPU kernel would go: one that computes features, in place of `ArrayBlock._evaluator`; one
-that also adds them up, without storing a tile of Phi, in place of `ArrayBlock._correlate`,
-`correlate_pair` and `apply`. They would be methods of a subclass of `ArrayBlock`, which
-`DeviceRows.__init__` would choose by the namespace and the device, and `ArrayBlock.encoded` would
-keep. Otherwise the code is written in the operations of the namespace.
+The code is written in the operations of the namespace. Kernels for a GPU would be methods of a
+subclass of `ArrayBlock`, which `DeviceRows.__init__` would choose by the namespace and the device,
+and `ArrayBlock.encoded` would keep: `_evaluator`, which computes features, or `_correlate`,
+`correlate_pair` and `apply`, which also add them up without storing a tile of Phi.
 
 Features and coefficients are copied to the device, and sums are copied back. Row vectors and
 predictions stay on the device.
@@ -37,19 +36,16 @@ if TYPE_CHECKING:
     from ..columns.encoder import ColumnEncoder
     from .protocols import FeatureSetLike, ProjectionLike
 
-# Most numbers in a tile of the feature matrix, 128 MB in float32.
+# The most numbers in a tile of the feature matrix, 128 MB in float32, and the most features.
 TILE = 2**25
-# Most features in a tile.
 TILE_FEATURES = 4096
-# Number of unit vectors that are projected at a time.
+# The number of unit vectors that are projected at a time.
 N_UNIT_VECTORS = 256
 
 
 class DeviceVectors(RowVectors):
     """Row vectors that are arrays of an array namespace on its device, of float64 where the device
     has it."""
-
-    n_rows: int
 
     def __init__(self, n_rows: int, xp: Any, device: Any):
         self.n_rows, self._xp, self._device = n_rows, xp, device
@@ -73,10 +69,6 @@ class DeviceRows(RemoteRows):
     """The rows of an array on a device, as one block. Sums are copied to the memory of this
     process."""
 
-    n_rows: int
-    n_passes: int
-    n_features_in: int
-    dtype: np.dtype
     is_sparse = False
 
     @staticmethod
@@ -90,12 +82,8 @@ class DeviceRows(RemoteRows):
 
     def __init__(self, X: Array, xp: Any, device: Any, workers: int):
         super().__init__(workers)
-        self._block = ArrayBlock(X, xp, device)
-        self.n_rows, self.n_features_in, self.dtype = (
-            self._block.n_rows,
-            self._block.n_features_in,
-            self._block.dtype,
-        )
+        self._block = block = ArrayBlock(X, xp, device)
+        self.n_rows, self.n_features_in, self.dtype = block.n_rows, block.n_features_in, block.dtype
         self.vectors = DeviceVectors(self.n_rows, xp, device)
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Any = None) -> Any:
@@ -109,6 +97,7 @@ class DeviceRows(RemoteRows):
         return f, _to_host(total)
 
     def _answer(self, answer, vectors):
+        """Return answer(block, *vectors) of the only block."""
         self.n_passes += 1
         return answer(self._block, *map(self.vectors.put, vectors))
 
@@ -147,8 +136,6 @@ class ArrayBlock(Block):
     X: Array
     xp: Any
     device: Any
-    n_rows: int
-    n_features_in: int
 
     def __init__(self, X: Array, xp: Any, device: Any):
         self.X, self.xp, self.device, self.workers = X, xp, device, Workers(1)
@@ -214,10 +201,8 @@ class ArrayBlock(Block):
         n_rows = max(1, TILE // max(1, len(left) + len(right)))
         weights = self._put(weights)
         unit = float(self.xp.max(weights)) or 1.0
-        h, total = (
-            self.xp.astype(weights / unit, self.X.dtype),
-            self._zeros((len(left), len(right))),
-        )
+        h = self.xp.astype(weights / unit, self.X.dtype)
+        total = self._zeros((len(left), len(right)))
         for rows in slices(self.n_rows, n_rows):
             phi = self._in_product_dtype(self._phi(left, rows), (left, right), dtype)
             phi = phi if center is None else phi - self._put(center, phi.dtype)
@@ -372,6 +357,7 @@ class ArrayBlock(Block):
         )
 
     def _zeros(self, shape):
+        """Return zeros in the widest dtype."""
         return self.xp.zeros(shape, dtype=self._widest, device=self.device)
 
     def _widen(self, values):

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
     from .._base.types import DenseOrCSR
 
-# The most values that are few: the days of a month, the hours of a day.
+# Up to this many values are few: as many as the days of a month, or the hours of a day.
 MOST = 32
-# Rows that are sorted at a time, and first: there most columns show that they take many values.
+# The number of rows that are sorted at a time, and at first: in the first rows most columns already
+# have many values.
 ROWS = 2**12
 FIRST_ROWS = 2**8
-# Stored entries of CSR rows that are sorted at a time.
+# The number of stored entries of CSR rows that are sorted at a time.
 ENTRIES = 2**20
 
 
@@ -40,12 +41,12 @@ class FewValues:
 
     @classmethod
     def of_rows(cls, X: DenseOrCSR) -> Self:
-        """Return those of dense or CSR rows."""
+        """Return the few values of dense or CSR rows."""
         return cls._of_dense(X) if isinstance(X, np.ndarray) else cls._of_csr(X)
 
     @classmethod
     def of_nothing(cls, n_columns: int) -> Self:
-        """Return those of no rows."""
+        """Return the few values of no rows."""
         return cls(np.ones(n_columns, bool), np.zeros(0, np.int64), np.zeros(0))
 
     @classmethod
@@ -76,8 +77,11 @@ class FewValues:
         return found.join(cls(np.ones(n_columns, bool), zeros, np.zeros(len(zeros))))
 
     def with_rows(self, columns: Callable[[np.ndarray], np.ndarray]) -> FewValues:
-        """Return those of these rows and some dense ones, whose columns at some indices a function
-        returns: it is asked for no others than may take few values."""
+        """Return the few values of these rows and further dense ones.
+
+        columns : a function that returns the further rows at some columns; it is asked only for
+            columns that may still take few values
+        """
         asked, is_few = np.flatnonzero(self.is_few), self.is_few.copy()
         x = np.array(columns(asked).T, order="C")
         x.sort(axis=1)  # NaN last
@@ -88,10 +92,10 @@ class FewValues:
         return self.join(FewValues(is_few, asked[place], x[is_new].astype(np.float64)))
 
     def join(self, other: FewValues) -> FewValues:
-        """Return those of these rows and other ones together."""
+        """Return the few values of these rows and others together."""
         is_few = self.is_few & other.is_few
         column = np.concatenate([self.column, other.column])
-        value = np.concatenate([self.value, other.value]) + 0.0  # one zero
+        value = np.concatenate([self.value, other.value]) + 0.0  # -0 becomes 0
         order = np.lexsort((value, column))
         column, value = column[order], value[order]
         stays = is_few[column]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # deviation of its column.
 MOST_LOST = 1e-5
 MOST_IN_SINGLE = float(np.finfo(np.float32).max)
-# So many columns are compared at a time.
+# The number of columns that are compared at a time.
 COMPARED_COLUMNS = 64
 
 
@@ -31,12 +31,6 @@ class MemoryRows(Rows):
     """The rows of an ndarray or CSR matrix, as one block. While entered, it keeps threads and what
     `CoreBlock` keeps."""
 
-    n_rows: int
-    n_passes: int
-    n_features_in: int
-    dtype: np.dtype
-    is_sparse: bool
-    is_finite: bool
     in_memory = True
 
     def __init__(

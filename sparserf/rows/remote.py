@@ -6,18 +6,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from .._base.checks import check_indices
 from .._base.threads import Workers
 from .core_block import CoreBlock
 from .memory import MemoryRows
 from .rows import Rows
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from .._base.types import DenseOrCSR
 
-# Most numbers in rows that `RemoteRows.take` brings to the memory of this process: half a gigabyte
-# in float64.
+# `RemoteRows.take` brings rows of at most this many numbers to the memory of this process: half a
+# gigabyte in float64.
 MOST_FETCHED_NUMBERS = 2**26
 
 
@@ -33,16 +34,24 @@ class RemoteRows(Rows):
     @staticmethod
     @abstractmethod
     def is_home_of(X: Any) -> bool:
-        """Return whether X, as users give it, lives in a home of this kind."""
+        """Return whether X, as users give it, is of the kind whose rows this class reads."""
 
     @classmethod
     @abstractmethod
     def from_X(cls, X: Any, workers: int, may_miss: bool) -> Self:
-        """Check X, which lives there, and return its rows; may_miss : whether they may hold NaN."""
+        """Check X, which is of that kind, and return its rows; may_miss : whether they may hold
+        NaN."""
 
     @abstractmethod
     def select(self, index: np.ndarray) -> Rows:
         """Return the rows at these ascending indices where they are: nothing is fetched."""
+
+    def distinct(self, index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return (the different indices, ascending; the place of each index among them), checked;
+        None: of all rows."""
+        if index is None:
+            return np.arange(self.n_rows), np.arange(self.n_rows)
+        return np.unique(check_indices("index", index, self.n_rows), return_inverse=True)
 
     def take(self, index: np.ndarray) -> Rows:
         if len(index) * self.row_size <= MOST_FETCHED_NUMBERS:

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from .protocols import FeatureSetLike, ProjectionLike
     from .vectors import RowVectors
 
-# Most numbers that `Rows.encoded` stores as the encodings of dense rows in memory for one pass.
+# `Rows.encoded` stores at most this many numbers as the encodings of dense rows in memory, for one
+# pass, and for the many passes of a fit.
 FEW = 2**12
-# The same for the many passes of a fit.
 DURING_A_FIT = 2**23
-# A pair: the function (block, v) that `Rows.ask` sums over the blocks at a dual point v, and the
-# function called with the sum.
+# (a function of a block and a dual point v that `Rows.ask` sums over the blocks, a function that is
+# called with the sum)
 Question: TypeAlias = "tuple[Callable[..., np.ndarray], Callable[..., object]]"
 
 
@@ -177,8 +177,7 @@ class Rows(ABC):
             return self.on_same_threads(encoder.transform(self.array()))
         return EncodedRows(self, encoder)
 
-    # ---------------------------------------------------------------- sums and products, by sum and
-    # map
+    # ---------------------------------------------------------------- sums and products
 
     def correlate(self, features: FeatureSetLike, v: RowVector) -> np.ndarray:
         """Return Phi' v: float64 (len(features),) for v (n_rows,), or (n_outputs, len(features))
@@ -356,12 +355,6 @@ class EncodedRows(Rows):
     """Encoded rows: each block, wherever it lives, encodes its columns by a column encoder at each
     pass."""
 
-    n_rows: int
-    n_features_in: int
-    dtype: np.dtype
-    in_memory: bool
-    workers: Workers
-
     def __init__(self, rows: Rows, encoder: ColumnEncoder):
         self._rows, self._encoder = rows, encoder
         self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(encoder), rows.dtype
@@ -422,8 +415,7 @@ def correlation_pair(features: FeatureSetLike, block: Block, v: Array) -> np.nda
     return block.correlate_pair(features, v)
 
 
-# ---------------------------------------------------------------- how subclasses put the results of
-# several blocks together
+# ---------------------------------------------------------------- results of several blocks
 
 
 def add_answers(add: Callable[[Any, Any], Any], total: Any, part: Any) -> Any:

@@ -58,7 +58,7 @@ class RowVectors(ABC):
         """Return zeros of shape (*outputs, n_rows)."""
         return self.put(np.zeros((*outputs, self.n_rows)))
 
-    # ---------------------------------------------------------------- row vectors of row vectors
+    # ---------------------------------------------------------------- operations: row vectors
 
     def along(self, x: RowVector, t: float | np.ndarray, d: RowVector) -> RowVector:
         """Return x + t d, for a number t, or one for each output."""
@@ -112,7 +112,7 @@ class RowVectors(ABC):
 
         return self.map(sample, h, uniform)
 
-    # ---------------------------------------------------------------- numbers of row vectors
+    # ---------------------------------------------------------------- operations: numbers
 
     def total(self, x: RowVector) -> np.ndarray:
         """Return the sum over the rows, of each output."""

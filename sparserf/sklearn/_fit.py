@@ -76,11 +76,12 @@ class FitMixin:
         super().set_params(**{name: value for name, value in params.items() if name not in of_loss})
         unknown = of_loss.keys() - self.get_params()
         if unknown:
-            raise ValueError(f"loss must have the parameter {min(unknown)!r}, got {self.loss!r}")
-        if of_loss:
-            self.loss = replace(
-                self.loss, **{name.removeprefix("loss__"): value for name, value in of_loss.items()}
+            raise ValueError(
+                f"loss must be an object with the parameter of {min(unknown)!r}, got {self.loss!r}"
             )
+        if of_loss:
+            own = {name.removeprefix("loss__"): value for name, value in of_loss.items()}
+            self.loss = replace(self.loss, **own)
         return self
 
     def fit(
@@ -204,9 +205,8 @@ def make_constructor(
     for name, parameter in signature(function).parameters.items():
         if name not in left_out:
             name = RENAMED.get(name, name)
-            parameters.append(
-                parameter.replace(name=name, default=defaults.get(name, parameter.default))
-            )
+            default = defaults.get(name, parameter.default)
+            parameters.append(parameter.replace(name=name, default=default))
     own = signature(lambda: None).replace(parameters=parameters)
 
     def __init__(self, **given):
@@ -271,13 +271,13 @@ def make_docstring(function: Callable[..., Any], cls: type) -> str:
     own = {**SKLEARN_PARAMETERS, "loss": loss}
     parameters = []
     for head, entry in entries.items():
-        told = [
+        named = [
             RENAMED.get(name, name) for name in head.split(", ") if RENAMED.get(name, name) in names
         ]
-        shared = ", ".join(name for name in told if name not in own)
+        shared = ", ".join(name for name in named if name not in own)
         if shared:
             parameters.append(shared + entry.removeprefix(head))
-        parameters += [own[name] for name in told if name in own]
+        parameters += [own[name] for name in named if name in own]
     sections = "\n".join(["Parameters\n----------", *parameters]) + "\n"
     sections += ATTRIBUTES.format(function=function.__name__) + (CLASSES if is_classifier else "")
     before, examples = cls.__doc__.split("    Examples\n", 1)

@@ -63,14 +63,14 @@ class ActiveFeatures:
 
         Where values are kept, the kept values are the rows, and the features are their columns.
         """
-        # Features of at least long inputs take longer to compute than to read. Their values are
-        # kept, as long as these are at most kept times as many numbers as X holds.
-        long = 64
-        kept = 2
+        # The values of features of at least this many inputs take longer to compute than to read.
+        # They are kept, as long as they are at most twice as many numbers as X holds.
+        fewest_inputs, most_values = 64, 2
 
-        longest = max((block.order for block in self.features.blocks), default=0)
+        order = max((block.order for block in self.features.blocks), default=0)
         n_kept, n = self._values.shape[1], len(self)
-        if not self._rows.in_memory or longest < long or n > kept * self._rows.row_size:
+        is_too_wide = n > most_values * self._rows.row_size
+        if not self._rows.in_memory or order < fewest_inputs or is_too_wide:
             self._values = self._values[:, :0]
             return self._rows, self.features
         if n > n_kept:
@@ -161,8 +161,8 @@ class ActiveFeatures:
         A callback may end the fit in the middle of a product: the matrix is replaced only once the
         new one is complete.
         """
-        # Of the rows that have a weight, the largest share whose change is added to the Gram
-        # matrix; beyond it all is computed anew.
+        # If the weights of at most this share of the rows change, the change is added to the Gram
+        # matrix; else the matrix is computed anew.
         most_changed = 0.3
 
         k, vectors = len(self._sums), self._rows.vectors
@@ -181,7 +181,7 @@ class ActiveFeatures:
 
     def set_precision(self, rows: Rows) -> None:
         """Go on with the same rows in another precision; the Gram matrix stays until
-        `weighted_gram` is asked for a better."""
+        `weighted_gram` is asked for a more precise one."""
         self._rows, self._values = rows, np.zeros((rows.n_rows, 0), rows.dtype)
 
     def _forget(self):
@@ -264,8 +264,8 @@ class Support(ActiveFeatures):
 
     def kernel(self) -> np.ndarray:
         """Return Phi diag(1 / r^2) Phi', of shape (n_rows, n_rows)."""
-        # Of the features in a kernel matrix, the largest share that is replaced; beyond it all is
-        # computed anew.
+        # If at most this share of the features enter or leave, their parts are added to the kernel
+        # matrix and subtracted; else the matrix is computed anew.
         most_replaced = 0.4
 
         new = np.setdiff1d(self.index, self._kernel_of)

@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from .._base.types import T
     from ..rows import Rows
 
-# The most work of an l1 fit of up to FEW_FIT_ROWS rows, beside its passes over the dictionary.
+# All in multiplications of a matrix product. An l1 fit may take FIT_WORK with up to FEW_FIT_ROWS
+# rows, and FIT_WORK_A_ROW for each further row, beside the work of PASSES passes over the
+# dictionary.
 FIT_WORK = 1.2e11
 FEW_FIT_ROWS = 5_000
-# The work that an l1 fit may take for each row beyond FEW_FIT_ROWS, in addition.
 FIT_WORK_A_ROW = 4e7
-# Passes over the dictionary that an l1 fit may take beside that.
 PASSES = 5
-# The time of a feature value (a cosine, say), beside one multiplication for each input.
+# The work of a feature value (a cosine, say), beside one multiplication for each input.
 VALUE = 20
-# The time, for each row, of turning from one class of a multinomial model to the next.
+# The work, for each row, of turning from one class of a multinomial model to the next.
 TURN = 3_000
 
 
 class Budget:
-    """The multiplications so far, and the most that there may be.
+    """Counts the multiplications of a fit, up to the most that it may make.
 
     deadline : float
         When the time is over; infinite without a limit.
     cuts : Counter
-        What ended early, or was left out, because the time was over, in the plural, and how often.
+        {what ended early, or was left out, because the time was over, in the plural: how often}
     """
 
     deadline: float

@@ -1,8 +1,7 @@
-"""Cholesky factors of matrices that are positive semidefinite up to rounding, and their rescue
-where rounding made them fail.
+"""Cholesky factors of matrices that are positive semidefinite up to rounding.
 
 A Gram matrix Phi' diag(h) Phi of nearly collinear features has eigenvalues that rounding may make
-negative, and then the plain factorisation fails. How it is rescued depends on its use:
+negative, and then the plain factorisation fails. What is done then depends on the use:
 
 - `factor_positive`, `solve_positive`: tiny ridges, each a share of its diagonal entry, tried from
   the least on;
@@ -136,8 +135,8 @@ def _factor_independent(S, diagonal, all_of_them):
 
     diagonal : the entries beside which a pivot is rounding
     """
-    # A pivot below this share of its diagonal entry is rounding: the column depends on the columns
-    # before it.
+    # A pivot below this share of its diagonal entry is rounding: the column depends on earlier
+    # ones.
     dependent = 1e-12
 
     p = len(S)

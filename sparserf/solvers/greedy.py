@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from .problem import Iterate
     from .ridge import RidgeProblem
 
-# Newton steps in a round at most.
+# The most Newton steps in a round.
 MAX_STEPS = 50
 # A step whose predicted decrease is below this share of the objective is the last of a round.
 LAST_DECREASE = 1e-9
-# Where the predicted decrease of a step is not below this share of the one before, the Hessian is
-# computed anew.
+# If the predicted decrease of a step is above this share of the one before, the Hessian is computed
+# anew.
 SLOW_NEWTON = 0.05
-# Entries of the largest table of inner products: half a gigabyte, with as many lines that no round
-# has asked for yet.
+# The most entries of a table of inner products: half a gigabyte, with as many lines that were
+# computed ahead.
 LARGEST_TABLE = 2**25
-# Lines of the table that one pass computes at most: once a tile is made, an output takes a fortieth
-# of its time. Moments of the inputs have no such saving.
+# One pass computes at most this many lines of the table: those of the features that the next rounds
+# would select among AMONG features, of the largest gradients. A further line takes a fortieth of
+# the time of the first one, which makes the tile; with moments of the inputs nothing is saved, and
+# one line is computed.
 LOOKED_AHEAD = 16
-# They are the lines that rounds among this number of features, of the largest gradients, would
-# select.
 AMONG = 192
 
 
@@ -113,7 +113,7 @@ class CoefficientsOnRows:
         """Select the features J of the dictionary, except any that depends on other selected
         features; return True.
 
-        likely: makes no difference
+        likely: ignored; `CoefficientsOnTable` uses it
         all_of_them: whether to select dependent features, too
         """
         features, k = self._everything.take(J), len(self.A)
@@ -135,10 +135,10 @@ class CoefficientsOnRows:
         return True
 
     def _hessian(self):
-        """Return the Hessian of the objective in w, with the intercept at its best.
+        """Return the Hessian of the objective in w, with the intercept eliminated.
 
-        The diagonal entry of a feature around its mean is a difference, and is raised to the
-        rounding of the entry before the mean is taken away.
+        Its diagonal entries are differences, and at least the rounding of the entries from which
+        the part of the intercept is subtracted.
         """
         H, m = self.A.weighted_gram(self._h)
         least = np.finfo(np.float64).eps * H.diagonal()
@@ -159,8 +159,8 @@ class CoefficientsOnRows:
         decrease shrinks fast.
 
         most_steps : the most steps; None: MAX_STEPS
-        share : where it is not 0, end nearer by: before a step whose predicted decrease is below
-            this share of the first
+        share : if it is not 0, end earlier: before a step whose predicted decrease is below this
+            share of that of the first
         """
         before, first, is_fresh = np.inf, None, False
         for _ in range(most_steps or MAX_STEPS):
@@ -181,8 +181,8 @@ class CoefficientsOnRows:
         self.converged, self.predicted_decrease = False, predicted_decrease
 
     def refitted(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best coefficients and intercepts with another penalty, from where they are;
-        the solver stays as it is."""
+        """Return the best coefficients and intercepts with another penalty, starting from the
+        iterate; this object does not change."""
         kept = dict(vars(self))
         self._problem = replace(self._problem, alpha=alpha)
         try:
@@ -202,7 +202,7 @@ class CoefficientsOnRows:
         """Return (d, e, predicted_decrease): the steps of w and b, and the decrease of the
         objective by the quadratic model.
 
-        solve : solves systems with the Hessian; None: by its factor that grows
+        solve : a function that solves systems with the Hessian; None: by its growing factor
         """
         # the slopes of the mean loss in the coefficients of the terms, and in the intercepts
         if self._slopes is None:
@@ -220,7 +220,7 @@ class CoefficientsOnRows:
         return solve_with_intercept(self._problem, solve, g, g_b, m, self._total)
 
     def _advance(self, d, e, is_last, is_slow):
-        """Go the step, or the part of it that lowers the objective; return whether any does."""
+        """Take the step, or a part of it that lowers the objective; return whether any does."""
         problem = self._problem
         if is_last:
             model_at = partial(self.A.local_model, problem, everything=self._asked)
@@ -244,10 +244,10 @@ class BestPhases:
     """The phases of cosine features at which the gradient is largest.
 
     The gradient in the coefficient of cos(t + d) is g cos d - q sin d, for the gradients g of cos t
-    and q of sin t: both are asked about.
+    and q of sin t, both of which are computed.
 
     features : FeatureSet
-        All features, and behind them all again, turned by a quarter.
+        All features, followed by all of them turned by a quarter of a circle.
     """
 
     def __init__(self, everything: FeatureSet):
@@ -277,14 +277,13 @@ class CoefficientsOnTable:
     """The coefficients of the selected features, by batch orthogonal matching pursuit; with the
     squared loss.
 
-    Rounds do not go through the columns of the selected features: the gradients are w C - q in all
-    features, with
+    Rounds need no pass over the rows: the gradients in all features are w C - q, with
 
-        C = Phi_S' diag(h) Phi, a line a round, and q = Phi' (h y),
+        C = Phi_S' diag(h) Phi, which grows by a line a round, and q = Phi' (h y),
 
-    where Phi_S and y are taken around their means if there is an intercept. A pass over the rows
-    gives the lines of several features that are likely to be selected. The end is refined on the
-    rows; where inner products are too coarse, so is every round.
+    where Phi_S and y are centred if there is an intercept. A pass over the rows gives the lines of
+    several features that are likely to be selected. The last coefficients are refined on the rows;
+    where inner products are too coarse, those of every round are.
 
     A, iterate
         As in `CoefficientsOnRows`; f stays as the last refinement computed it.
@@ -346,7 +345,7 @@ class CoefficientsOnTable:
 
         likely: features that may be selected next, the most likely first
         """
-        # A feature whose values spread around their mean by this share of it is constant, but for
+        # A feature whose standard deviation is at most this share of its mean is constant up to
         # rounding.
         constant = 4 * np.finfo(np.float64).eps
 
@@ -380,14 +379,11 @@ class CoefficientsOnTable:
         )
 
     def _foreseen(self, J, n):
-        """Return the features that n rounds would select among J.
-
-        With the selected features eliminated, G is the Hessian in the coefficients of J, g the
-        gradient in them.
-        """
+        """Return the features that the next n rounds would select among J."""
         features, k, alpha = self._everything.take(J), len(self.A), self._problem.alpha
         gram, m = self._rows.moments(features, features, self._h)
         self.gradients()
+        # the Hessian and the gradient in the coefficients of J, with the selected ones eliminated
         G = gram + np.outer(m, self._problem.intercept_response(self._total, m))
         g = self._g[:, J]
         C = self._C[:k, J]
@@ -408,8 +404,8 @@ class CoefficientsOnTable:
         """Return (Phi_J' diag(h) Phi with Phi_J around its mean, Phi_J' h, the root mean square of
         Phi_J), in one pass.
 
-        Products of large means would cancel, hence the mean is taken off each row. It is known but
-        for rounding; its part of the products is taken off them.
+        Products of large means would cancel, so the mean is subtracted from each row. As the mean
+        is rounded, its remaining part is subtracted from the products.
         """
         mean, one, everything = self._means[J], np.eye(len(J)), self._everything
 
@@ -429,8 +425,8 @@ class CoefficientsOnTable:
     def refit(self) -> None:
         """Go to the best coefficients w = (C_S + alpha I)^-1 q, at which the objective has fallen
         by half of w'q."""
-        # Where the objective is below this share of its start, or a pivot of its diagonal entry,
-        # inner products are too coarse.
+        # Inner products are too coarse where the objective is below this share of the one without
+        # terms, or a pivot below this share of its diagonal entry.
         fine = 1e-6
 
         q = self._q[:, self.A.index]
@@ -446,10 +442,11 @@ class CoefficientsOnTable:
         self.iterate = replace(self.iterate, objective=min(self.iterate.objective, objective))
 
     def complete_refit(self, certified: bool) -> None:
-        """Refine the coefficients before anyone sees them, unless they are not certified anyway."""
+        """Refine the coefficients before they leave the solver; not if they will not be
+        certified."""
         self._is_refined |= not certified
         if not self._is_refined:
-            self.gradients()  # the next round goes on from these, whether or not anyone asked
+            self.gradients()  # the next round starts from those before the refinement
             self._refine()
 
     def _refined_on_rows(self):
@@ -462,8 +459,8 @@ class CoefficientsOnTable:
         return self._problem.penalised(model.loss, here.w, self._problem.alpha)
 
     def _refine(self):
-        """Go and return a Newton step d from the residual itself; f stays where that was, since d
-        is rounding."""
+        """Take a Newton step d computed from the residuals, and return it; f stays that of the
+        coefficients before, since d is rounding."""
         problem, here = self._problem, self.iterate
         model = self.A.local_model(problem, here.w, self._constant.f, here.b)
         g = model.g + problem.alpha * here.w

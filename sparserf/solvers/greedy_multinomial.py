@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 class OneClassCoefficients(CoefficientsOnRows, OneClassFit):
-    """The coefficients of one class while the others' margins stay as they are: those of the one
-    output of a problem."""
+    """The coefficients of one class, as a problem of one output, while the margins of the others
+    stay as they are."""
 
     iterate: Iterate
 
@@ -94,7 +94,7 @@ class MultinomialCoefficients(JointFit[OneClassCoefficients]):
         """Select the features J of the dictionary, except any that depends on others for the first
         class; return True.
 
-        likely: makes no difference
+        likely: ignored, as by `CoefficientsOnRows`
         """
         k, (first, *others) = len(self.A), self.fits
         first.append(J)
@@ -110,11 +110,8 @@ class MultinomialCoefficients(JointFit[OneClassCoefficients]):
 
     def take_out_common(self) -> None:
         """Subtract the mean over the classes from each, which makes the sum of squares least."""
-        vectors, n, iterates = (
-            self._rows.vectors,
-            len(self.fits),
-            [fit.iterate for fit in self.fits],
-        )
+        vectors, n = self._rows.vectors, len(self.fits)
+        iterates = [fit.iterate for fit in self.fits]
         w = sum(it.w for it in iterates) / n
         f = vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates))
         for fit, at in zip(self.fits, iterates, strict=True):

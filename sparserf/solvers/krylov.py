@@ -6,8 +6,8 @@ preconditioner is the damped inverse of a sketch B B' of the matrix, by Woodbury
 
     (B B' + nu I)^-1 = (I - B (B'B + nu I)^-1 B') / nu
 
-at a level nu that the columns of B are enough for: the number of them that a level needs is its
-effective dimension, tr G (G + nu I)^-1 with G = B'B.
+at a level nu for which B has enough columns: a level needs about as many as its effective
+dimension, tr G (G + nu I)^-1 with G = B'B.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
 
-# Least nu, as a share of the trace of G: below it the entries of G are rounding errors.
+# The least nu, as a share of the trace of G: below it the entries of G are rounding errors.
 LEAST = 1e-14
 
 
@@ -104,7 +104,7 @@ def conjugate_gradients(
 
 class DampedInverse:
     """(G + nu I)^-1 for G = B'B of a sketch B, with nu the least of alpha, 2 alpha, 4 alpha, ...
-    that B has enough columns for.
+    for which B has enough columns.
 
     nu : float
     inverse : ndarray
@@ -113,9 +113,9 @@ class DampedInverse:
     def __init__(self, G: np.ndarray, alpha: float, is_exact: bool = False):
         """is_exact: whether G is no sketch but the matrix itself, for which any nu is good that
         makes it definite."""
-        # Columns of a sketch for each effective dimension: at a level nu that affords them, B B' +
-        # nu I is within small factors of the matrix that it approximates. Below that level a sketch
-        # is noise, and worse than none.
+        # A sketch must have this many columns for each effective dimension: then B B' + nu I is
+        # within small factors of the matrix that it approximates. At smaller nu a sketch is noise,
+        # and worse than none.
         per_dimension = 2
 
         self.nu: float = max(alpha, LEAST * np.trace(G))

@@ -6,13 +6,13 @@ The coefficients of some features must be at least 0 (`FeatureSet.nonnegative`);
 can leave only upwards. Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods
 for minimizing composite functions, 2014): each step minimises the quadratic model of the losses,
 with the penalty as it is, on the weighted Gram matrix Phi' diag(h) Phi, and searches along the
-line. With the squared loss the model is exact and one step is the solution. Where most rows are on
-a line of their loss, as of a quantile, Newton's model knows of few corners. So after a whole step
-that is rejected, the model is made again with more and more of a majorant (`Problem.majorant`),
-with all of which a whole step is sure to go down. For the other losses
-the Gram matrix is most of the work. It is kept while the steps made with it make progress, and
-computed on a sample of the rows, and in single precision, where these suffice (`CurvatureWeights`).
-The end is certified by the duality gap.
+line. With the squared loss the model is exact and one step is the solution. With the loss of a
+quantile most rows are where it is linear, and Newton's model sees the curvature of few rows. So
+after a whole step that is rejected, a share of the curvatures of a majorant (`Problem.majorant`) is
+added to the model, and more after each further one; with the whole majorant a whole step is sure to
+lower the objective. For losses other than the squared one the Gram matrix is most of the work. It
+is kept while the steps made with it make progress, and computed on a sample of the rows, and in
+single precision, where these suffice (`CurvatureWeights`). The end is certified by the duality gap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from .._base.arrays import namespace
 from .._core.descent import largest_violation
 from .active import ActiveFeatures
-from .l1_quadratic import minimize
+from .l1_quadratic import L1Quadratic, minimize
 from .problem import SHORTEST_STEP, Problem, backtrack, feasible_slope
 
 if TYPE_CHECKING:
@@ -38,48 +38,42 @@ if TYPE_CHECKING:
 
 # A fall of the objective below this share of it is rounding.
 L1_ROUNDING = 1e-14
-# The share of the violation to which a model that is not exact is minimised: this at first, times
-# this after each whole step, and divided by it after a step that fell short.
-TRUST = 0.1
-# It is at most this.
-MOST_TRUST = 0.5
-# Where that takes long, a model that is not exact is minimised to no less than FORCING times the
-# square of the share of the violation that the step before has left (S. C. Eisenstat, H. F. Walker,
-# Choosing the forcing terms in an inexact Newton method, 1996).
+# A model that is not exact is minimised until at most a share of the violation is left: at first
+# TRUST, multiplied by TRUST after each whole step, divided by it after a rejected one, and never
+# above MOST_TRUST.
+TRUST, MOST_TRUST = 0.1, 0.5
+# Where that takes long, FORCING times the square of the share of the violation that the last step
+# has left is enough (S. C. Eisenstat, H. F. Walker, Choosing the forcing terms in an inexact Newton
+# method, 1996).
 FORCING = 0.9
-# The least damping of the model, as a share of the largest diagonal entry of its Hessian; and of
-# one in single precision. It is what rounding may have taken from the smallest eigenvalue.
+# The least damping of the model, as a share of the largest diagonal entry of its Hessian, in double
+# and in single precision: as much as rounding may have taken from the smallest eigenvalue. After a
+# rejected step it is multiplied by DAMPING_FACTOR, and after a whole one divided by it.
 DAMPING, SINGLE_DAMPING = 1e-12, 1e-6
-# With more rows a Gram matrix that is made anew is in single precision, where that suffices: 10,000
-# rows of rules took .7 of the time, 3,000 no less.
-MANY_ROWS = 5_000
-# The factor by which the damping changes.
 DAMPING_FACTOR = 100
-# A step is slow if it leaves at least this share of the gap before it, and of the largest violation
-# at least TIMES_ALLOWED times the share that it was allowed to leave. After a slow step the row
+# With more rows than this a new Gram matrix is in single precision, where that suffices. A fit of
+# rules then took .7 of the time with 10,000 rows, and as long with 3,000.
+MANY_ROWS = 5_000
+# A step is slow if it leaves more than a share of the gap: SLOW_GAP, or TIMES_ALLOWED times the
+# share of the violation that it was allowed to leave, if that is more. After a slow step the row
 # weights are computed anew, at the new margins.
-SLOW_GAP = 0.05
-# How many times the violation that was allowed a slow step leaves.
-TIMES_ALLOWED = 5
-# After a step that was allowed to be inexact, and shrinks the gap to no less than this share, the
-# sample of the rows grows.
+SLOW_GAP, TIMES_ALLOWED = 0.05, 5
+# The sample of the rows grows after a slow step that leaves more than this share of the gap, or
+# that was not allowed to be inexact.
 POOR = 0.7
-# A whole step of the best model is idle, no more than rounding, if it leaves at least this share of
-# the gap and lowers the objective by less than CREEP times the gap.
-IDLE = 0.9
-# The share of the gap by which an idle step lowers the objective at most.
-CREEP = 1e-6
-# The least share of a majorant that is added to the curvatures after a rejected step.
-LEAST_SHARE = 0.01
-# The factor by which it grows after each rejected step, and falls after each whole one.
-SHARE_FACTOR = 10
-# The time of a step on next to nothing, in multiplications.
+# The fit ends after a whole step of the best model that leaves more than the share IDLE of the gap,
+# and lowers the objective by at most CREEP times the gap: that is rounding.
+IDLE, CREEP = 0.9, 1e-6
+# After a rejected step at least this share of a majorant is added to the curvatures. After each
+# further one the share is multiplied by SHARE_FACTOR, and after each whole step divided by it.
+LEAST_SHARE, SHARE_FACTOR = 0.01, 10
+# The work of a step on hardly any rows and terms, in multiplications.
 STEP_WORK = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
 LARGEST_STEP = 1e250
-# The quadratic model is made of a sample of the rows, at first of so many for each term.
+# The quadratic model is made of a sample of the rows: at first this many for each term, and GROWTH
+# times as many whenever the sample grows.
 ROWS_A_TERM = 8
-# The factor by which the sample grows.
 GROWTH = 2
 
 
@@ -95,8 +89,8 @@ class L1Problem(Problem):
         return self.alpha * np.abs(w).sum()
 
     def dual_gap(self, z: RowVector, w: np.ndarray, largest: float) -> float:
-        """Return the duality gap P - D >= 0, where `largest` is the largest |phi' v|, as far as it
-        is feasible, of any feature of the problem.
+        """Return the duality gap P - D >= 0; `largest` is the largest `feasible_slope` of any
+        feature of the problem, in size.
 
         v = s L'(z) / n is scaled by c = min(1, alpha / largest) to be feasible: |c phi' v| <= alpha
         for all features, or c phi' v >= -alpha where the coefficient must be at least 0. Then D =
@@ -135,9 +129,7 @@ class CurvatureWeights:
         self._has_majorant = is_curved and bool(np.isfinite(problem.loss.smoothness))
         self._may_be_rough = is_curved and problem.n_rows > MANY_ROWS
         self.share = 0.0
-        self._uniform = (
-            None  # a random number for each row, which decides whether it is in the sample
-        )
+        self._uniform = None  # a random number for each row, by which the sample is drawn
         self._is_new = self._is_whole = False
         self.is_best, self.is_rough, self.total = False, self._may_be_rough, 0.0
 
@@ -178,17 +170,17 @@ class CurvatureWeights:
     def _everywhere(self, z):
         """Return the row weights of all rows at z, or at the margins of a rejected step where the
         weights there are larger."""
-        # Row weights at the margins of a rejected step may be at most this number of times the
-        # largest weight at its start.
+        # Row weights at the margins of a rejected step are at most this many times the largest
+        # weight at its start.
         most_curved = 1e3
-        # The curvature of every row where all have none, for a loss whose curvature has no bound.
+        # The curvature of each row where all have none, for a loss whose curvature has no bound.
         curvature_of_none = 1.0
 
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
         if self.share > 0:
             return vectors.along(h, self.share, problem.majorant(z))
-        # every row is well beyond its margin: take the most that there can be
+        # no row is curved, as where all are well beyond their margins: take the largest curvature
         if not vectors.count(h):
             most = (
                 problem.loss.smoothness
@@ -199,7 +191,7 @@ class CurvatureWeights:
         if self._rejected is None:
             return h
         at_rejected = problem.curvature(self._rejected)
-        most = most_curved * vectors.largest(h)[0]  # there a weight may be of any size
+        most = most_curved * vectors.largest(h)[0]
         at_rejected = vectors.map(lambda h: namespace(h).clip(h, None, most), at_rejected)
         return vectors.larger(h, at_rejected)
 
@@ -213,15 +205,15 @@ class CurvatureWeights:
             self._uniform = vectors.put(np.random.default_rng(0).random(vectors.n_rows))
         return vectors.sampled(h, n, self._uniform)
 
-    def lean_on_majorant(self) -> bool:
-        """Add more of a majorant, after a rejected step; return False where there is no more."""
+    def add_majorant(self) -> bool:
+        """Add a larger share of the majorant, after a rejected step; return False if that is 1."""
         if not self._has_majorant or self.share == 1.0:
             return False
         self.share, self._h = min(1.0, max(SHARE_FACTOR * self.share, LEAST_SHARE)), None
         return True
 
-    def lean_less(self) -> None:
-        """Add less of it, after a whole step, where weights are computed anew."""
+    def reduce_majorant(self) -> None:
+        """Add a smaller share of the majorant to the next weights, after a whole step."""
         self.share = self.share / SHARE_FACTOR if self.share > LEAST_SHARE else 0.0
 
     def improve(self, rejected: RowVector, grow: bool, settle: bool) -> None:
@@ -252,8 +244,8 @@ class WorkingSet(ActiveFeatures):
     weights : CurvatureWeights
         The row weights of the quadratic model.
     forcing : float
-        The share of the violation to which the next model need be minimised, by what the last step
-        has left; 0 where models are exact.
+        The share of the violation that the next model may leave where minimising it takes long (see
+        FORCING); 0 where models are exact.
     """
 
     forcing: float = 0.0
@@ -382,14 +374,14 @@ def prox_newton(
         A.budget.add(STEP_WORK)
         h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
 
-        # The gap shrinks with the violation.
+        # The gap shrinks with the violation: no more accuracy than the tolerance needs.
         violation = A.largest_violation(problem.alpha)
         accuracy = max(0.3 * tol / gap, share, trust) * violation
         asked = ask_with if is_exact or max_iter == 1 else lambda w: []
         accuracy = accuracy, max(accuracy, A.forcing * violation)
 
         moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
-        while not moved and rejected is not None and A.weights.lean_on_majorant():
+        while not moved and rejected is not None and A.weights.add_majorant():
             h = A.weights.at(A.z, len(A))
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
@@ -406,7 +398,7 @@ def prox_newton(
             A.forcing = min(MOST_TRUST, FORCING * left**2)
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
         if rejected is None:
-            A.weights.lean_less()
+            A.weights.reduce_majorant()
             damping = max(DAMPING, damping / DAMPING_FACTOR)
         else:
             damping = min(1.0, damping * DAMPING_FACTOR)
@@ -448,9 +440,8 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     H.flat[:: len(m) + 1] += damping
 
     # Where rounding has left H no minimum, d may be of any size.
-    nonnegative = A.features.nonnegative
-    at = minimize(H, A.g, A.w, problem.alpha, *accuracy, budget=A.budget, nonnegative=nonnegative)
-    d = at - A.w
+    model = L1Quadratic(H, A.g, A.w, problem.alpha, A.features.nonnegative)
+    d = minimize(model, *accuracy, A.budget) - A.w
     questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
     predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
 

@@ -4,16 +4,17 @@
 
 Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the
 model that prox-Newton minimises in each of its steps. Passes of coordinate descent find the
-support, and a Newton step on it, at_zero to the orthant of its signs, the values; both are repeated
-until the violation is below the tolerance: the largest distance of 0 to the subdifferential in one
-x_j. Where that takes long, as when features are nearly collinear, a primal-dual interior point
-comes near first, in some tens of Cholesky factorisations however ill-conditioned H is (S. Mehrotra,
-On the implementation of a primal-dual interior point method, SIAM J. Optimization 2, 1992).
+support, and a Newton step on it, projected to the orthant of its signs, finds the values. Both are
+repeated until the violation, the largest distance of 0 to the subdifferential in one x_j, is below
+the tolerance. Where that takes long, as when features are nearly collinear, a primal-dual interior
+point method comes near the minimum first, in some tens of Cholesky factorisations however
+ill-conditioned H is (S. Mehrotra, On the implementation of a primal-dual interior point method,
+SIAM J. Optimization 2, 1992).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,83 +28,108 @@ if TYPE_CHECKING:
 
 # Passes of coordinate descent before each Newton step.
 PASSES = 20
-# On a support of fewer features, another factor is no more work than the passes before it.
+# A support of at least this many features is large: a Cholesky factor is more work than the passes
+# before it.
 LARGE = 500
-# Steps of the interior point at most.
+# The most steps of the interior point method.
 INTERIOR_STEPS = 60
-# Of the way to the boundary, how much a step of the interior point goes.
+# A step of the interior point method goes at most this share of the way to the boundary.
 SHORT = 0.995
+# Rows of a Hessian in single precision that turn to double at a time.
+ROWS_AT_ONCE = 512
+
+
+class L1Quadratic(NamedTuple):
+    """The problem: H in single or double precision, g, w, alpha, and a mask of the x_j that must be
+    at least 0, as the w_j are; None: there are none."""
+
+    H: np.ndarray
+    g: np.ndarray
+    w: np.ndarray
+    alpha: float
+    nonnegative: np.ndarray | None = None
+
+    def slopes(self, x: np.ndarray) -> np.ndarray:
+        """Return g + H (x - w), the slopes of the quadratic at x."""
+        H, d = self.H, x - self.w
+        if H.dtype == np.float64:
+            return self.g + H @ d
+        parts = (H[i : i + ROWS_AT_ONCE] for i in range(0, len(H), ROWS_AT_ONCE))
+        return self.g + np.concatenate([part.astype(np.float64) @ d for part in parts])
 
 
 def minimize(
-    H: np.ndarray,
-    g: np.ndarray,
-    w: np.ndarray,
-    alpha: float,
-    tol: float,
-    enough: float = 0.0,
-    budget: Budget = UNBOUNDED,
-    nonnegative: np.ndarray | None = None,
+    model: L1Quadratic, tol: float, enough: float = 0.0, budget: Budget = UNBOUNDED
 ) -> np.ndarray:
     """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which
     the budget is spent.
 
-    enough : a violation that will do where quick_rounds rounds do not come to tol
-    nonnegative : a mask of the x_j that must be at least 0, as the w_j are; None: there are none
+    enough : a violation that suffices where the first rounds do not reach tol
     """
-    # Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
-    # point, whose factors are of all features, not of the support; and after it.
+    # The most rounds, of passes and a Newton step each: to tol; then to `enough`, more of them
+    # where the interior point method is expensive, whose factors are of all features; and after it.
     quick_rounds = 2
-    few_rounds = 12 if len(w) >= LARGE else 4
+    few_rounds = 12 if len(model.w) >= LARGE else 4
     most_rounds = 30
-    # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
-    wait = 10
 
-    def alternate(x, tol, rounds):
-        """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step
-        between two, from x."""
-        x, v = x.copy(), g + H @ (x - w)
-        for k in range(rounds):
-            check_not_ended()
-            budget.add(wait * PASSES * len(x) ** 2)
-            if (
-                descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol
-                or budget.is_spent
-                or k == rounds - 1
-            ):
-                break
-            budget.add_factor(np.count_nonzero(x))
-            newton_step_on_support(H, x, v, alpha, nonnegative)
-            v = g + H @ (x - w)  # computed anew: updates add up rounding
-        return x, largest_violation(x, v, alpha, nonnegative)
-
-    x, violation = alternate(w, tol, quick_rounds)
+    x, violation = alternate(model, model.w, tol, quick_rounds, budget=budget)
     tol = max(tol, enough)
     if violation > tol and not budget.is_spent:
-        x, violation = alternate(x, tol, few_rounds)
+        x, violation = alternate(model, x, tol, few_rounds, budget=budget)
     if violation > tol and not budget.is_spent:
-        x, _ = alternate(interior_point(H, g, w, alpha, tol, budget, nonnegative), tol, most_rounds)
+        x = interior_point(model, tol, budget)
+        x, _ = alternate(model, x, tol, most_rounds, budget=budget)
     return x
 
 
-def newton_step_on_support(
-    H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None
-) -> None:
+def alternate(
+    model: L1Quadratic,
+    x: np.ndarray,
+    tol: float,
+    rounds: int,
+    passes: int = PASSES,
+    least: float = 0.0,
+    budget: Budget = UNBOUNDED,
+) -> tuple[np.ndarray, float]:
+    """Return (x, its violation) after rounds of passes from x, with a Newton step between two.
+
+    They end at a violation of tol, after `rounds` rounds, or where the budget is spent; the passes
+    of a round at a violation of `least`.
+    """
+    # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
+    wait = 10
+
+    v = model.g.copy() if x is model.w else model.slopes(x)
+    x = x.copy()
+    for k in range(rounds):
+        check_not_ended()
+        budget.add(wait * passes * len(x) ** 2)
+        left = descend(model.H, x, v, model.alpha, passes, least, model.nonnegative)
+        if left <= tol or budget.is_spent or k == rounds - 1:
+            break
+        budget.add_factor(np.count_nonzero(x))
+        newton_step_on_support(model, x, v)
+        v = model.slopes(x)  # computed anew: updates add up rounding
+    return x, left
+
+
+def newton_step_on_support(model: L1Quadratic, x: np.ndarray, v: np.ndarray) -> None:
     """Move x, in place, towards the minimum on its support, where the penalty is linear as long as
     no sign changes.
 
-    A coefficient that would change its sign becomes zero, or keeps the new sign if that is allowed
-    and lower, as where alpha is next to nothing. If neither lowers the objective, the step is cut
-    where half of the coefficients that become zero on the way have done so, or a quarter, ...: at
-    the first of these that does. The last of them, at the first change of a sign, is sure to. From
-    there the same is done on what is left of a large support, whose minimum the factor tells as
-    well.
+    A coefficient that would change its sign becomes zero, or gets the new sign if that is allowed
+    and lower, as where alpha is tiny. If neither lowers the objective, the step is shortened to
+    where half of the coefficients that become zero on the way have done so, or a quarter, ..., the
+    first of these that lowers it. The shortest of these steps, to the first change of a sign, is
+    sure to. On a large support the same is then done on what is left of it, whose minimum follows
+    from the same factor.
 
-    v : the slopes of the quadratic at x
+    v : the slopes at x
     """
-    # A new factor costs less than to go on once this share of the support has become zero.
+    # Once this share of the support has become zero, a new factor costs less than to go on.
     most_zeros = 0.2
 
+    H, _, _, alpha, nonnegative = model
     A = np.flatnonzero(x)
     x_A, v_A, H_A = x[A], v[A], H[np.ix_(A, A)].astype(np.float64, copy=False)
     may_cross = None if nonnegative is None else ~nonnegative[A]
@@ -159,8 +185,8 @@ class OnSupport:
 
 
 def _descent(H, x, v, d, alpha, may_cross):
-    """Return ((x, the slopes) where a step along d from x lowers the objective, or None; whether it
-    is all of d)."""
+    """Return (a pair, whether it is after the whole step): x and its slopes after a step from x
+    along d that lowers the objective, None where none does."""
     to_zero = np.divide(-x, d, out=np.full(len(x), np.inf), where=x * d < 0)
     changing = np.sort(to_zero[to_zero <= 1])
     ends = [changing[len(changing) >> k] for k in range(1, len(changing).bit_length() + 1)]
@@ -185,27 +211,22 @@ def _descent(H, x, v, d, alpha, may_cross):
     return None, False
 
 
-def interior_point(
-    H: np.ndarray,
-    g: np.ndarray,
-    w: np.ndarray,
-    alpha: float,
-    tol: float,
-    budget: Budget,
-    nonnegative: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return x to a violation of at most tol, or as near as rounding or the budget lets.
+def interior_point(model: L1Quadratic, tol: float, budget: Budget) -> np.ndarray:
+    """Return the minimiser x to a violation of at most tol, or as near as rounding or the budget
+    allow.
 
     x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at
     the optimum u z = 0 and z is nonnegative. A coefficient counts as zero where both its parts, in
     units of the largest, are smaller than their slacks, in units of alpha. A coefficient that must
     be at least 0 has no part u_1: that is 0, its slack alpha, and neither moves.
     """
-    # Where both parts of x begin beyond its positive and negative part, in units of the size of w.
+    # The parts of x begin at its positive and negative parts plus this share of the size of w.
     beyond = 0.1
-    # A residual that has grown by this factor, and exceeds alpha by it, is rounding.
+    # The method ends at rounding: where a residual has grown to more than this many times its least
+    # value, and exceeds alpha as many times.
     residual_rounding = 10
 
+    H, _, w, alpha, nonnegative = model
     largest = H.diagonal().max(initial=0.0)
     if not largest > 0:
         return w
@@ -224,8 +245,8 @@ def interior_point(
         budget.add_factor(len(w))
         x, mean = u[0] - u[1], np.sum(u * z) / n_parts
         for candidate in (np.where((u / u.max() < z / alpha).all(axis=0), 0.0, x), x):
-            v = g + H @ (candidate - w)
-            value = 0.5 * (candidate - w) @ (g + v) + alpha * np.abs(candidate).sum()
+            v = model.slopes(candidate)
+            value = 0.5 * (candidate - w) @ (model.g + v) + alpha * np.abs(candidate).sum()
             if value < least:
                 best = candidate
                 least = value

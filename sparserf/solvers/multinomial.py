@@ -13,9 +13,9 @@ Three things keep sweeps from creeping:
 
 - After each sweep the intercepts of all classes are fitted together
   (`MultinomialProblem.best_intercepts`).
-- A function that is added to the margins of all classes changes no probability. Which one is best,
-  the penalty decides alone, and sweeps would only creep towards it: algorithms take out what the
-  classes have in common (`take_out_medians`, or the mean).
+- A function that is added to the margins of all classes changes no probability, only the penalty,
+  and sweeps would creep towards the best one: algorithms subtract what the classes have in common
+  (`take_out_medians`, or the mean).
 - A few sweeps are extrapolated (`Extrapolation`) or, with the l1 penalty, followed by a prox-Newton
   step for the coefficients of all classes together (`joint_l1_step`).
 """
@@ -32,7 +32,7 @@ from .._base.arrays import namespace, outputs_like
 from .._base.progress import check_not_ended
 from .._core.descent import largest_violation
 from ..losses.classification import OneClassMultinomial, log_sum_exp, softmax
-from .l1_quadratic import minimize
+from .l1_quadratic import L1Quadratic, minimize
 from .problem import Problem, backtrack
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # The loss of one class as a function of its own margins.
 CLASS_VERSUS_REST = OneClassMultinomial()
-# The share of the violation to which its quadratic model is minimised.
+# The quadratic model of `joint_l1_step` is minimised to this share of the violation.
 SHARE = 0.01
 
 T = TypeVar("T")
@@ -116,8 +116,8 @@ class MultinomialProblem(Problem):
         brought to its share of the rows, which does from anywhere (J. N. Darroch, D. Ratcliff,
         Generalized iterative scaling for log-linear models, 1972).
         """
-        # Newton steps for the intercepts at most. A step of less than sure is followed by none; one
-        # of less than near is taken even where the loss does not fall, which rounding may hide.
+        # The most Newton steps. A step of size below `sure` is the last. One below `near` is taken
+        # even where the loss does not fall, which rounding may hide.
         most_steps = 100
         sure = 1e-8
         near = 1e-4
@@ -210,7 +210,8 @@ class JointFit(Generic[F]):
         self.joint, self.fits, self._seen = joint, fits, None
 
     def take_out_common(self) -> None:
-        """Take away what all classes have in common, where that lowers the penalty."""
+        """Subtract what all classes have in common, where that lowers the penalty: by default
+        nothing."""
 
     def margins(self) -> RowVector:
         """Return the margins of all classes, (n_classes, n_rows)."""
@@ -232,12 +233,10 @@ class JointFit(Generic[F]):
         return self.joint.margins(fit.iterate.f, fit.iterate.b)
 
     def sweep(self, move: Callable[[F], object]) -> bool:
-        """Let each class move in its turn against the others as they are by then; return whether
-        any class moved.
+        """Let each class move in its turn, against the others as they are by then; return whether
+        any class moved. If so, `balance` must follow.
 
-        To be followed by `balance`, if any did.
-
-        move : a function of the fit of a class, which returns True if it left that where it was
+        move : a function of the fit of a class, which returns True if it has not moved
         """
         has_moved, start = False, self.margins()
 
@@ -277,8 +276,8 @@ class JointFit(Generic[F]):
 
     def descend(self, move: Callable[[F], object]) -> float:
         """Sweep, and extrapolate sweeps, until one lowers the objective by a negligible share of
-        it; return by how much the last one lowered it where that never came, else 0."""
-        # The negligible share, and the most sweeps.
+        it; return 0 then, or after the most sweeps the decrease of the objective by the last."""
+        # A sweep that lowers the objective by at most this share of it is the last.
         settled = 1e-7
         most_sweeps = 100
 
@@ -294,7 +293,7 @@ class JointFit(Generic[F]):
         return fall
 
     def _extrapolate(self, extrapolation):
-        """Go where the last sweeps lead, if that is lower."""
+        """Go to the extrapolation of the last sweeps, if the objective is lower there."""
         combine, past = extrapolation.after_sweep([fit.iterate for fit in self.fits])
         ends = [
             replace(
@@ -328,13 +327,13 @@ class Extrapolation:
     def after_sweep(
         self, iterates: Sequence[Any]
     ) -> tuple[Callable[..., Any], list[tuple[Any, ...]]]:
-        """Take the iterate of each class after a sweep; each depth sweeps, return (the combination,
-        a function of depth arrays; the last depth iterates of each class).
+        """Take the iterate of each class after a sweep; return (a function that combines 5 arrays,
+        the last 5 iterates of each class), after every fifth sweep.
 
-        Else, or where the iterates do not move, there are no iterates. Sweeps before one in which
-        terms have gone are forgotten.
+        After other sweeps, and where the iterates do not move, no iterates are returned. Sweeps
+        before one that changes the number of terms are forgotten.
         """
-        # Sweeps that are extrapolated together.
+        # The number of sweeps that are extrapolated together.
         depth = 5
 
         def combine(*xs):
@@ -362,7 +361,7 @@ class Extrapolation:
 
 
 def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
-    """Take away, from the coefficients of each feature that all classes have, their median over the
+    """Subtract, from the coefficients of each feature that all classes have, their median over the
     classes.
 
     No probability changes, and the penalty falls. The working sets are moved by `WorkingSet.put`,
@@ -404,7 +403,7 @@ def joint_l1_step(
 ) -> bool:
     """Make a prox-Newton step of all classes together; return whether one lowers the objective.
 
-    For where classes are coupled so much that sweeps creep. The working sets are moved by
+    It helps where classes are coupled so strongly that sweeps creep. The working sets are moved by
     `WorkingSet.put`, to be followed by `JointFit.balance`.
 
     sets : the working set of each class, with its slopes g at the margins z of all
@@ -413,7 +412,7 @@ def joint_l1_step(
     starts, along = np.cumsum([len(A) for A in sets])[:-1], problem.vectors.along
     H, slope_b = _joint_quadratic_model(rows, problem, sets, z)
     accuracy = SHARE * largest_violation(w, g, alpha)
-    d = minimize(H, g, w, alpha, accuracy, budget=sets[0].budget) - w
+    d = minimize(L1Quadratic(H, g, w, alpha), accuracy, budget=sets[0].budget) - w
     if not np.isfinite(d).all():
         return False
     d_b, of_each = slope_b @ d, np.split(d, starts)

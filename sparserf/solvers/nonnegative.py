@@ -3,10 +3,10 @@
     minimise over w   (1/2) w'G w - c'w,   w_j >= 0 for some j.
 
 Block principal pivoting: guess which coordinates are not zero, minimise over these, and exchange
-all that are wrong, which are negative, or zero with a negative slope. Where that does not lessen
-their number a few times in a row, exchange one at a time, which ends (L. F. Portugal, J. J. Judice,
-L. N. Vicente, A comparison of block pivoting and interior-point algorithms for linear least squares
-problems with nonnegative variables, Mathematics of Computation 63, 1994).
+all that are wrong: the negative ones, and zeros with a negative slope. If their number does not
+decrease a few times in a row, exchange one at a time, which is sure to end (L. F. Portugal, J. J.
+Judice, L. N. Vicente, A comparison of block pivoting and interior-point algorithms for linear least
+squares problems with nonnegative variables, Mathematics of Computation 63, 1994).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def nonnegative_minimum(G: np.ndarray, c: np.ndarray, nonnegative: np.ndarray) -
     is positive definite."""
     if not nonnegative.any():
         return solve_positive(G, c)
-    # Exchanges of all coordinates in a row that need not lessen the number of wrong ones.
+    # This many exchanges in a row may leave the number of wrong coordinates as it is.
     patience = 3
     # A slope below this share of the sum of its terms is rounding.
     slope_rounding = 1e-13
-    # After this number of exchanges for each coordinate, which rounding may make one after another
-    # for ever, none becomes positive.
+    # After this many exchanges for each coordinate no further one leaves zero: rounding might keep
+    # exchanging them for ever.
     most_exchanges = 3
 
     used, fewest, waited = np.ones(len(c), bool), np.inf, 0

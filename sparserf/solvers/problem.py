@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ..rows import Rows, RowVectors
 
 OfKind = TypeVar("OfKind", bound="Problem")
-# A slope phi'v of no more than this share of sum |v| is rounding.
+# A slope phi'v of at most this share of sum |v| is rounding.
 SLOPE_ROUNDING = 1e-12
-# Shortest step, as a share of the whole one, that a line search tries.
+# The shortest step that a line search tries, as a share of the whole one.
 SHORTEST_STEP = 2.0**-33
 
 
@@ -106,14 +106,17 @@ class Problem:
         """Return z = f + b; b is a number, or one for each output."""
         return self.vectors.map(lambda f: f + outputs_like(b, f), f)
 
+    def _weighted_means(self, function, x):
+        """Return (1/n) sum_i s_i function(x_i, y_i) of each output."""
+
+        def answer(x, y, s):
+            return namespace(x).sum(s * function(x, y), axis=-1)
+
+        return np.asarray(self.vectors.sum(answer, x, self.y, self.weight) / self.n_rows)
+
     def mean_losses(self, z: RowVector) -> np.ndarray:
         """Return (1/n) sum_i s_i L(z_i, y_i) of each output."""
-        loss = self.loss
-
-        def answer(z, y, s):
-            return namespace(z).sum(s * loss.value(z, y), axis=-1)
-
-        return np.asarray(self.vectors.sum(answer, z, self.y, self.weight) / self.n_rows)
+        return self._weighted_means(self.loss.value, z)
 
     def mean_loss(self, z: RowVector) -> float:
         """Return (1/n) sum_i s_i L(z_i, y_i), added up over the outputs."""
@@ -127,25 +130,15 @@ class Problem:
         """
         loss, c = self.loss, float(c)
 
-        def answer(z, y, s):
-            return namespace(z).sum(
-                s * (loss.value(z, y) + loss.conjugate(c * loss.derivative(z, y), y)), axis=-1
-            )
+        def both(z, y):
+            return loss.value(z, y) + loss.conjugate(c * loss.derivative(z, y), y)
 
-        return float(
-            np.asarray(self.vectors.sum(answer, z, self.y, self.weight) / self.n_rows).sum()
-        )
+        return float(self._weighted_means(both, z).sum())
 
     def mean_conjugate(self, u: RowVector, c: float) -> float:
         """Return (1/n) sum_i s_i L*(c u_i), added up over the outputs."""
         loss, c = self.loss, float(c)
-
-        def answer(u, y, s):
-            return namespace(u).sum(s * loss.conjugate(c * u, y), axis=-1)
-
-        return float(
-            np.asarray(self.vectors.sum(answer, u, self.y, self.weight) / self.n_rows).sum()
-        )
+        return float(self._weighted_means(lambda u, y: loss.conjugate(c * u, y), u).sum())
 
     def derivative(self, z: RowVector) -> RowVector:
         """Return L'(z_i) of each row."""
@@ -176,10 +169,9 @@ class Problem:
         """Return weights of rows, at least h, with which the quadratic model at z lies above the
         loss.
 
-        A loss of the residual, symmetric but for a line, bends on the way from z to y, and as much
-        beyond: (L'(z) - L'(y)) / (z - y) is the least weight (D. R. Hunter, K. Lange, Quantile
-        regression via an MM algorithm, J. Comput. Graph. Stat. 9, 2000). For others it is the bound
-        on the curvature.
+        For a loss of the residual that is symmetric up to a linear function, the least such weight
+        is (L'(z) - L'(y)) / (z - y) (D. R. Hunter, K. Lange, Quantile regression via an MM
+        algorithm, J. Comput. Graph. Stat. 9, 2000). For others it is the bound on the curvature.
         """
         loss, n = self.loss, self.n_rows
         if not loss.is_shift_invariant:
@@ -247,10 +239,10 @@ class Problem:
         logistic loss is nearly linear), the bracket is halved instead, or, while it is unbounded,
         the step is doubled.
         """
-        # exp(-far) is 0 in double precision, so that no best intercept is farther than far from all
-        # values of -f and y.
+        # exp(-far) is 0 in double precision: at this distance from all values of -f and y the loss
+        # of no row changes any more, so that the best intercept is nearer.
         far = 746.0
-        # Newton steps for one intercept, each of which may be a bisection.
+        # The most steps, of Newton's method or of bisection.
         most_intercept_steps = 200
 
         if not self.fit_intercept:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from ..features import FeatureSet
     from ..rows import Rows
 
-# Newton steps at most.
+# The most Newton steps.
 MAX_STEPS = 50
-# A step whose predicted decrease is below this share of the objective is not worth taking.
+# A step whose predicted decrease is below this share of the objective is not taken.
 LEAST_DECREASE = 1e-12
 
 
@@ -93,8 +93,7 @@ class RidgeProblem(Problem):
     feature."""
 
     def objective(self, z: RowVector, w: np.ndarray, p: float | np.ndarray) -> float:
-        """Return the objective at margins z and coefficients w; one that overflows is infinitely
-        bad."""
+        """Return the objective at margins z and coefficients w; infinity where it overflows."""
         return self.penalised(self.mean_loss(z), w, p)
 
     def penalised(self, loss: float, w: np.ndarray, p: float | np.ndarray) -> float:
@@ -168,8 +167,8 @@ class RidgeProblem(Problem):
 
         squares: g_j^2 / r_j^2 of all features, for the slopes g at margins z
         """
-        # Steps of the golden-section search for the best multiple of a dual point, each of which
-        # shrinks the bracket by 0.618.
+        # The number of steps of the search, each of which shrinks the bracket to 0.618 of its
+        # length.
         search_steps = 20
 
         largest, u = np.sort(squares)[max(0, len(squares) - s) :].sum(), self.derivative(z)
@@ -371,7 +370,7 @@ def solve_dual(
 
     v, h : the dual point and the curvature at f
     """
-    h = np.maximum(h, 1e-9 * np.abs(v))  # where the logistic loss is straight
+    h = np.maximum(h, 1e-9 * np.abs(v))  # where the logistic loss is nearly linear, h may be 0
     root = np.sqrt(h)
     M = root[:, None] * K
     M *= root

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..rows import Block
 
 
-# Where less than this share of the weight is left, no row is.
+# If at most this share of the weight is left after a subtraction, no row is left.
 NO_WEIGHT = 1e-12
 
 
@@ -52,7 +52,8 @@ class Moments:
         noise: np.ndarray | float = 0.0,
     ) -> Self:
         """Make moments whose noise is at least the rounding error of these numbers."""
-        # The first term is of the variances that were added up, the second of the mean.
+        # The first term is the rounding of the variances that were added up, the second that of the
+        # mean.
         least = 1e-13 * np.abs(covariance.diagonal()) + (1e-14 * mean) ** 2
         return cls(weight, mean, covariance, np.maximum(noise, least))
 
@@ -80,7 +81,8 @@ class Moments:
                 "row is left"
             )
         left = self.merge(replace(other, weight=-other.weight))
-        # More than a rounding error: the user subtracts rows that were not there.
+        # A variance is negative by more than rounding: the user subtracts rows that were not summed
+        # up.
         if (left.covariance.diagonal() < -1e7 * left.noise).any():
             raise ValueError(
                 "other must be of some of the same rows, got others: without them a variance is "

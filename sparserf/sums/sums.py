@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 METHODS = {
     function: algorithm for algorithm in REGISTRY.values() for function in algorithm.functions
 }
-# Their arguments that are about the rows, which are summed up, or that draw or transform features,
-# which are given.
+# Their arguments that concern the rows, which are summed up, or that draw or transform features,
+# which are given. `Sums.fit` refuses both.
 ARGUMENTS_OF_ROWS = "X", "y", "sample_weight", "offset", "groups"
 ARGUMENTS_OF_FEATURES = (
     "features",
@@ -389,10 +389,8 @@ class Sums:
 
 
 def _arguments_for(method, options, features):
-    """Check the options of a fit to sums, and return the arguments of the call.
-
-    Its inputs are values of features.
-    """
+    """Check the options of a fit to sums, and return the arguments of the call, whose inputs are
+    the values of features."""
     if method not in tuple(METHODS):  # also of what has no hash
         raise ValueError(
             f"method must be one of {', '.join(each.__name__ for each in METHODS)}, got {method!r}"

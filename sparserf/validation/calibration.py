@@ -199,9 +199,8 @@ def _cross_fit(function, data, cv, rng, deadline):
     cv = len(splits)
     seed, *fold_seeds = draw_seeds(rng, cv + 1)
     with part(1 / (cv + 1)):
-        model = _check_classifier(
-            data.fit(function, data.used, seed, **limit_of_next(deadline, cv + 1))
-        )
+        model = data.fit(function, data.used, seed, **limit_of_next(deadline, cv + 1))
+        model = _check_classifier(model)
         tell_model(model.info)
     f = np.zeros((len(data), *np.shape(model.intercept)))
     for k, ((fitted, held), seed) in parts(list(enumerate(zip(splits, fold_seeds, strict=True)))):

@@ -102,18 +102,18 @@ class Intervals:
         return {} if self.within is None else dict(self.within.guarantees)
 
     def __repr__(self) -> str:
-        said = [f"{len(self.experts)} model{'s' * (len(self.experts) > 1)}"]
+        words = [f"{len(self.experts)} model{'s' * (len(self.experts) > 1)}"]
         if self.classes is not None:
-            said += [f"sets of {len(self.classes)} classes"]
+            words += [f"sets of {len(self.classes)} classes"]
         else:
             n_outputs, adaptive = self.experts[0].n_outputs, [e.scale for e in self.experts]
-            said += [f"{n_outputs} outputs"] if n_outputs > 1 else []
-            said += [f"{sum(scale is not None for scale in adaptive)} with a scale"]
+            words += [f"{n_outputs} outputs"] if n_outputs > 1 else []
+            words += [f"{sum(scale is not None for scale in adaptive)} with a scale"]
         if self.within is not None:
             own, of = len(self.within.experts), len(self.guarantees)
-            said += [f"within {self.within.levels.name!r}: {own} of {of} levels"]
+            words += [f"within {self.within.levels.name!r}: {own} of {of} levels"]
         asked = f"coverage={self.coverage:g}, guarantee={self.guarantee:.3f}"
-        return f"Intervals({asked}, {', '.join(said)})"
+        return f"Intervals({asked}, {', '.join(words)})"
 
     def _repr_html_(self) -> str:
         n_outputs, is_of_classes = self.experts[0].n_outputs, self.classes is not None
@@ -125,13 +125,13 @@ class Intervals:
         largest = max(most for *_, (_, most) in ends) or 1.0
         rows = []
         for name, expert, (least, most) in ends:
-            said = f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}"
+            width = f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}"
             if not is_of_classes:
-                beyond = f"{said} beyond its quantiles"
-                said = beyond if has_ends(expert.model) else f"&plusmn; {said}"
+                beyond = f"{width} beyond its quantiles"
+                width = beyond if has_ends(expert.model) else f"&plusmn; {width}"
             bar = html.bar(max(0.0, most / largest), max(0.0, least / largest))
             counts = str(len(expert.model.features)), str(len(expert.scores))
-            rows.append([name, bar, said, *counts])
+            rows.append([name, bar, width, *counts])
         what = "largest score in a set" if is_of_classes else "half the width"
         guaranteed = (
             f"{self.guarantee:.4g} guaranteed if no model was fitted to the rows that it "

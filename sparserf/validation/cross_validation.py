@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -111,19 +111,16 @@ class CrossValidation:
             for line in lines
         ]
         text[self.best_index + 1] += "  <- best"
-        return "\n".join(
-            [f"CrossValidation of {self.losses.shape[1]} folds, {self.measure}", *text]
-        )
+        head = f"CrossValidation of {self.losses.shape[1]} folds, {self.measure}"
+        return "\n".join([head, *text])
 
     def _repr_html_(self) -> str:
         means = np.array(self.table["mean"])
         known = np.isfinite(means)
         largest = means[known].max(initial=0.0)
         has_bars = largest > 0 and means[known].min() >= 0
-        shown = np.sort(
-            np.argsort(np.where(known, means, np.inf), kind="stable")[:MOST_LINES_SHOWN]
-        ).tolist()
-        shown = sorted({*shown, self.best_index})
+        order = np.argsort(np.where(known, means, np.inf), kind="stable").tolist()
+        shown = sorted({*order[:MOST_LINES_SHOWN], self.best_index})
         names = [name for name in self.table if name not in ("mean", "standard_error", "n_terms")]
         rows = [
             [
@@ -137,11 +134,9 @@ class CrossValidation:
         ]
         head = [*map(html.text, names), "", "mean loss", "standard error", "terms"]
         more = len(means) - len(shown)
+        about = f"of {self.losses.shape[1]} folds, {self.measure}; the best is bold"
         return html.page(
-            html.title(
-                "CrossValidation",
-                f"of {self.losses.shape[1]} folds, {self.measure}; the best is bold",
-            ),
+            html.title("CrossValidation", about),
             html.table(head, rows, n_left=len(names) + 1, best=shown.index(self.best_index)),
             html.note(f"and {more} more, of larger loss") if more else "",
         )
@@ -307,29 +302,16 @@ def cross_validate(
     ]
     shares = TimeShares(deadline, len(runs) * len(splits))
     loss_of_rows = RowLoss(measure)
-    losses, terms, of_settings = [], [], []
     with reporting("cross_validate", None, verbose, time_limit) as report:
-        for run in parts(runs, [len(splits) * len(run.settings) for run in runs], rest=1):
-            run_losses, run_terms = np.full((2, len(run.settings), len(splits)), np.nan)
-            of_folds = []
-            for k, ((fitted, held), seed) in parts(
-                list(enumerate(zip(splits, fold_seeds, strict=True)))
-            ):
-                if shares.are_spent:
-                    continue
-                models = run.fit(data, fitted, seed, shares.next())
-                of_rows = partial(loss_of_rows, data, fitted, held)
-                weight = None if data.weight is None else data.weight[held]
-                run_losses[:, k] = [np.average(of_rows(model), weights=weight) for model in models]
-                run_terms[:, k] = [len(model.features) for model in models]
-                of_folds.append(models)
-                tell_model(models[-1].info)
-            losses.append(run_losses)
-            terms.append(run_terms.mean(axis=1))
-            of_settings += [
-                tuple(models[k] for models in of_folds) for k in range(len(run.settings))
-            ]
-        losses, terms = np.concatenate(losses), np.concatenate(terms)
+        work = [len(splits) * len(run.settings) for run in runs]
+        of_runs = [
+            _on_folds(run, data, splits, fold_seeds, shares, loss_of_rows)
+            for run in parts(runs, work, rest=1)
+        ]
+        losses, terms, models = (
+            list(chain.from_iterable(each)) for each in zip(*of_runs, strict=True)
+        )
+        losses, terms = np.array(losses), np.array(terms)
         settings = [setting for run in runs for setting in run.settings]
         fold_weights = np.array([np.bincount(held, data.weight)[1] for _, held in splits])
         n_left_out = int(np.count_nonzero(np.isnan(terms)))
@@ -338,9 +320,8 @@ def cross_validate(
         run, k = [(run, k) for run in runs for k in range(len(run.settings))][best]
         model = run.up_to(k).fit(data, data.used, last_seed, shares.last())[-1]
         if n_left_out:
-            model = replace(
-                model, info=replace(model.info, cut=model.info.cut | {"settings": n_left_out})
-            )
+            cut = model.info.cut | {"settings": n_left_out}
+            model = replace(model, info=replace(model.info, cut=cut))
         if n_left_out == len(losses):
             warn(
                 "time_limit: not one setting was tried, and the first is taken; raise time_limit",
@@ -359,8 +340,25 @@ def cross_validate(
         model,
         _first_folds(splits),
         loss_of_rows.name,
-        of_settings[best],
+        models[best],
     )
+
+
+def _on_folds(run, data, splits, seeds, shares, loss_of_rows):
+    """Fit a run without each of the folds; return, for each of its settings, the mean losses of the
+    folds, the mean number of terms, and the models; NaN where there was no time."""
+    losses, terms = np.full((2, len(run.settings), len(splits)), np.nan)
+    of_folds = []
+    for k, ((fitted, held), seed) in parts(list(enumerate(zip(splits, seeds, strict=True)))):
+        if shares.are_spent:
+            continue
+        models, rows = run.fit(data, fitted, seed, shares.next()), data.held_rows(fitted, held)
+        losses[:, k] = [np.average(loss_of_rows(one, rows), weights=rows.weight) for one in models]
+        terms[:, k] = [len(model.features) for model in models]
+        of_folds.append(models)
+        tell_model(models[-1].info)
+    models = [tuple(each[k] for each in of_folds) for k in range(len(run.settings))]
+    return losses, terms.mean(axis=1), models
 
 
 def _first_folds(splits: Sequence[Split]) -> np.ndarray:
@@ -374,11 +372,8 @@ def _check_grids(grid):
     grids = [grid] if isinstance(grid, Mapping) else list(grid)
     for each in grids:
         for name, values in each.items():
-            if (
-                isinstance(values, (str, bytes))
-                or not hasattr(values, "__len__")
-                or not len(values)
-            ):
+            is_sized = hasattr(values, "__len__") and not isinstance(values, (str, bytes))
+            if not is_sized or not len(values):
                 raise ValueError(
                     f"grid must hold a sequence of values for each parameter, got {values!r} for "
                     f"{name!r}"
@@ -548,17 +543,14 @@ def _can_follow(path, function, grid):
     ):
         return False
     values = grid[path.parameter]
-    if any(
-        isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number))
-        for value in values
-    ):
+    if any(isinstance(value, (bool, np.bool_)) for value in values):
+        return False
+    if not all(isinstance(value, (int, float, np.number)) for value in values):
         return False
     steps = [] if path.step is None else grid.get(path.step, [bound.get(path.step, 1)])
-    return all(
-        isinstance(step, int) and step > 0 and value % step == 0
-        for step in steps
-        for value in values
-    )
+    if not all(isinstance(step, int) and step > 0 for step in steps):
+        return False
+    return all(value % step == 0 for step in steps for value in values)
 
 
 # ------------------------------------------------------------
@@ -578,14 +570,8 @@ class RowLoss:
         self._measure = measure
         self.name = None if measure == "auto" else getattr(measure, "__name__", str(measure))
 
-    def __call__(
-        self, data: Dataset, fitted: np.ndarray, held: np.ndarray, model: SparseModel
-    ) -> np.ndarray:
-        """Return the loss of each row held out.
-
-        fitted, held : the masks of the rows to which the model was fitted, and of these
-        """
-        rows = data.held_rows(fitted, held)
+    def __call__(self, model: SparseModel, rows: HeldRows) -> np.ndarray:
+        """Return the loss of each row held out."""
         if callable(self._measure):
             losses = self._measure(model, rows.X, rows.y, **rows.offset)
             return losses_from("measure", losses, len(rows.y))

@@ -91,61 +91,49 @@ class Expert:
 class HeldOut:
     """Rows that neither a model nor its scale saw, and their scores.
 
-    rows : their indices among all rows
+    data, rows : the dataset, and the indices of the rows in it
     scores : (n,), or (n, n_outputs)
-    weight : (n,)
-    together : the number of what each row stays together with, or None, as in `Dataset`
     classes : the classes of the scores, or None
     """
 
     model: SparseModel
     scale: Scale | None
+    data: Dataset
     rows: np.ndarray
     scores: np.ndarray
-    weight: np.ndarray
-    together: np.ndarray | None
     classes: np.ndarray | None = None
 
     @classmethod
     def of_numbers(
         cls, model: SparseModel, scale: Scale | None, data: Dataset, rows: np.ndarray
     ) -> Self:
-        """Score rows, by their indices, whose targets are numbers."""
-        X, y, weight = data.take(rows)
+        """Score rows whose targets are numbers."""
+        X, y, _ = data.take(rows)
         (low, high), spread = ends_and_scale(model, scale, X, **data.offset_of(rows))
-        return cls._of(model, scale, data, rows, weight, np.maximum(low - y, y - high) / spread)
+        return cls(model, scale, data, rows, np.maximum(low - y, y - high) / spread)
 
     @classmethod
     def of_classes(
         cls, model: SparseModel, classes: np.ndarray, data: Dataset, rows: np.ndarray
     ) -> Self:
-        """Score rows, by their indices, whose targets are among these classes."""
-        X, y, weight = data.take(rows)
+        """Score rows whose targets are among these classes."""
+        X, y, _ = data.take(rows)
         scores = class_scores(model, classes, X, **data.offset_of(rows))
         own = scores[np.arange(len(y)), places_of(classes, y)]
-        return cls._of(model, None, data, rows, weight, own, classes)
+        return cls(model, None, data, rows, own, classes)
 
-    @classmethod
-    def _of(cls, model, scale, data, rows, weight, scores, classes=None):
-        weight = np.ones(len(rows)) if weight is None else weight
-        together = None if data.together is None else data.together[rows]
-        return cls(model, scale, rows, scores, weight, together, classes)
-
-    def expert(self, some: np.ndarray | None = None) -> Expert:
+    def expert(self, some: np.ndarray | slice = slice(None)) -> Expert:
         """Return the model calibrated on these rows, or on those of a mask."""
-        some = np.ones(len(self.rows), bool) if some is None else some
-        scores, weight = self.scores[some], self.weight[some]
+        data, rows, scores = self.data, self.rows[some], self.scores[some]
+        weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
         order = np.argsort(scores, axis=0, kind="stable")
         cumulative = np.cumsum(weight[order], axis=0)
-        of_groups = None
-        if self.together is not None:
-            of_groups = np.bincount(np.unique(self.together[some], return_inverse=True)[1], weight)
         return Expert(
             self.model,
             self.scale,
             np.take_along_axis(scores, order, axis=0),
             np.concatenate([np.zeros((1, *cumulative.shape[1:])), cumulative]),
-            of_groups,
+            None if data.together is None else data.weights_of_groups(rows),
         )
 
 

@@ -35,9 +35,8 @@ class Scale:
 
     def predict(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
         """Return s(x) of each row, or a line of them for several outputs."""
-        return np.exp(
-            np.clip(np.asarray(self.model.predict(X, workers), np.float64), self.low, self.high)
-        )
+        log_size = np.asarray(self.model.predict(X, workers), np.float64)
+        return np.exp(np.clip(log_size, self.low, self.high))
 
 
 def learn_scale(
@@ -54,10 +53,8 @@ def learn_scale(
         return None
     deciding, learning = data.draw(rows, int(0.3 * len(rows)), np.random.default_rng(seed))
     residual = np.zeros(data.y.shape)
-    residual[rows] = np.abs(
-        data.y[rows]
-        - np.asarray(model.predict(data.take(rows)[0], **data.offset_of(rows)), np.float64)
-    )
+    predicted = model.predict(data.take(rows)[0], **data.offset_of(rows))
+    residual[rows] = np.abs(data.y[rows] - np.asarray(predicted, np.float64))
     floor = 0.5 * np.median(residual[learning], axis=0)
     if not np.any(floor > 0):
         return None
@@ -67,17 +64,14 @@ def learn_scale(
     scale = Scale(of_log, seen.min(axis=0), seen.max(axis=0))
     X, _, weight = data.take(deciding)
     width, r = scale.predict(X), residual[deciding]
-    helps = (floor > 0) & (
-        interval_score(r, width, weight, coverage)
-        < interval_score(r, np.ones(width.shape), weight, coverage)
-    )
+    without = interval_score(r, np.ones(width.shape), weight, coverage)
+    helps = (floor > 0) & (interval_score(r, width, weight, coverage) < without)
     if not np.any(helps):
         return None
     if np.ndim(helps) == 0:
         return replace(scale, low=float(scale.low), high=float(scale.high))
-    return replace(
-        scale, low=np.where(helps, scale.low, 0.0), high=np.where(helps, scale.high, 0.0)
-    )
+    low, high = (np.where(helps, end, 0.0) for end in (scale.low, scale.high))
+    return replace(scale, low=low, high=high)
 
 
 def interval_score(
@@ -94,10 +88,6 @@ def interval_score(
     weight, score = np.ones(len(width)) if weight is None else weight, residual / width
     order = np.argsort(score)
     cumulative = np.cumsum(weight[order])
-    h = (
-        width
-        * score[order][
-            min(np.searchsorted(cumulative, coverage * cumulative[-1]), len(cumulative) - 1)
-        ]
-    )
+    k = min(np.searchsorted(cumulative, coverage * cumulative[-1]), len(cumulative) - 1)
+    h = width * score[order[k]]
     return np.average(2 * h + 2 * np.maximum(residual - h, 0) / (1 - coverage), weights=weight)

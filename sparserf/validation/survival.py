@@ -154,9 +154,8 @@ def _discordance(times: SurvivalTimes, f: np.ndarray, weight: np.ndarray) -> np.
 
 def _integrated(rows, survival, times, train):
     """Return the integrated Brier score of each row."""
-    scores = brier_scores(
-        rows.time, rows.event, survival, times, censoring(train.time, train.event)
-    )
+    censored = censoring(train.time, train.event)
+    scores = brier_scores(rows.time, rows.event, survival, times, censored)
     if not np.isfinite(scores).all():
         raise ValueError(
             "times must be those up to which some row of y_train is not censored, got "

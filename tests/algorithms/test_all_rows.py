@@ -66,6 +66,7 @@ def test_on_a_device_or_in_dask(home, name):
     np.testing.assert_allclose(other.coef, model.coef, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["memory", "chunks"])
 def test_with_less_effort_fewer_rows_are_read_at_the_end(home, monkeypatch):
     """So less effort is less work with any number of rows; effort 1 and more reads all."""

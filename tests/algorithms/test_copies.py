@@ -145,6 +145,7 @@ def test_more_than_a_tenth_is_said_once():
     assert [each.filename for each in warned] == [__file__]
 
 
+@pytest.mark.slow
 def test_copies_are_told_once_for_all_outputs():
     X, y = sample(0)
     with pytest.warns(srf.CopiedRowsWarning) as warned:

@@ -238,6 +238,7 @@ def test_the_coefficients_are_the_best_on_the_supports(name):
     assert value(start) - best < 1e-5 * best
 
 
+@pytest.mark.slow
 def test_mfga_has_one_support_and_harfe_one_a_class():
     X, y = data()
     assert FITS["mfga"](X, y, loss="multinomial").coef.shape == (3, 6)

@@ -63,6 +63,7 @@ def test_few_points_are_the_best_of_all(seed):
     assert (np.abs(score.points[:2]) <= 2).all()
 
 
+@pytest.mark.slow
 def test_points_add_up_to_what_the_model_predicts(model):
     X, _ = table(1)
     score = srf.points(model, X, max_points=5)
@@ -145,6 +146,7 @@ def test_a_model_that_says_nothing_has_no_points(model):
     )
 
 
+@pytest.mark.slow
 def test_what_cannot_have_points_is_said(model):
     X, y = table()
     with pytest.raises(TypeError, match="model must be a SparseModel, got dict"):

@@ -55,7 +55,7 @@ def test_nearly_collinear_columns_do_not_explode_later():
     """Month, day and day of the year, with an effect of each month, and rows of later months, in
     which two of the three are held at their ends."""
     errors = []
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         day = np.floor(
             np.sort(np.concatenate([rng.uniform(0, 273, 800), rng.uniform(273, 365, 400)]))

@@ -32,7 +32,7 @@ def fit(X, y, **how):
 @pytest.mark.parametrize("features", ["default", "gaussian", "rules"])
 def test_a_target_is_predicted_as_well_beside_others_as_alone(features, beside):
     ratios = []
-    for seed in range(5):
+    for seed in range(3):
         X, t, other, noise = table(seed, N + 1_000)
         more = {"noise": noise, "noise, three times as large": 3 * noise}.get(beside, other)
         both = fit(X[:N], np.c_[t, more][:N], **FEATURES[features])
@@ -58,6 +58,7 @@ def test_one_model_of_several_targets_is_whole(features, tmp_path):
     np.testing.assert_array_equal(srf.load(path).predict(X), model.predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", [{"monotone": {0: 1}}, {"convex": {2: 1}}, {"interactions": [[0, 1], [2]]}]
 )
@@ -91,6 +92,7 @@ def test_rows_in_chunks_and_more_than_are_searched(search_rows):
     assert (np.mean((model.predict(X) - np.c_[t, other]) ** 2, axis=0) < [0.5 * t.var(), 0.5]).all()
 
 
+@pytest.mark.slow
 def test_the_loss_that_is_told_is_the_sum_in_units_of_deviations():
     X, t, _, noise = table(4, N)
     model = fit(X, np.c_[t, 1e3 * noise])

@@ -243,6 +243,7 @@ def test_the_search_for_features_has_its_share_of_the_time(monkeypatch, set_cloc
     assert given == [pytest.approx(8.0)]
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_not_reached_changes_little_and_none_changes_nothing(clock_of):
     unlimited, _ = fit(time_limit=None)
     clock_of()

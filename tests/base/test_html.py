@@ -108,6 +108,7 @@ def test_names_are_text_and_letters_have_the_colour_of_the_page(what, shown):
     )
 
 
+@pytest.mark.slow
 def test_bars_are_in_proportion(shown):
     model, _ = shown["summary of rows"]
     sizes = [

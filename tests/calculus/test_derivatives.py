@@ -182,6 +182,7 @@ def test_sizes_and_dtypes(models, n, monkeypatch):
         assert np.abs(single - whole[:n]).max(initial=0) <= 1e-5 * np.abs(whole).max()
 
 
+@pytest.mark.slow
 def test_of_a_data_frame(of_frame):
     """Missing cells, categories and means of levels have derivative 0."""
     model, data = of_frame

@@ -25,7 +25,7 @@ X = RNG.standard_normal((N, D))
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2] + 0.05 * RNG.standard_normal(N)
 
 FITS = {
-    "auto": lambda X, y=Y, **how: srf.sparse_rf(X, y, rng=0, n_components=300, **how),
+    "auto": lambda X, y=Y, **how: srf.sparse_rf(X, y, rng=0, n_components=300, effort=0.2, **how),
     "gaussian": lambda X, y=Y, **how: srf.sparse_rf(
         X, y, features="gaussian", gamma=0.1, alpha=0.003, n_components=2000, rng=0, **how
     ),

@@ -45,7 +45,7 @@ OF_TABLE = (
 )
 
 FITS = {
-    "auto": lambda X, y, **how: srf.sparse_rf(X, y, rng=0, n_components=300, **how),
+    "auto": lambda X, y, **how: srf.sparse_rf(X, y, rng=0, n_components=300, effort=0.2, **how),
     "gaussian": lambda X, y, **how: srf.sparse_rf(
         X, y, features="gaussian", gamma=0.1, alpha=1e-3, n_components=500, rng=0, **how
     ),
@@ -271,6 +271,7 @@ def test_classes_of_a_table():
         loss="logistic",
         rng=0,
         n_components=300,
+        effort=0.2,
     )
     assert np.mean(model.predict(TABLE) == np.where(OF_TABLE > 0.5, "high", "low")) > 0.82
 
@@ -442,7 +443,7 @@ def test_categories_missing_in_training_are_as_the_model_has_learnt():
     X, f = decided_by_a_level(5, 0)
     X.loc[::7, "kind"] = None
     y = np.where(X["kind"].isna(), 9.0, f)
-    model = srf.sparse_rf(X, y, features="gaussian", rng=0)
+    model = srf.sparse_rf(X, y, features="gaussian", n_components=300, rng=0)
     assert np.sqrt(np.mean((model.predict(X.assign(kind=None)) - 9) ** 2)) < 0.5 * np.std(y)
     assert not filled_with(model).any()
 

@@ -26,7 +26,7 @@ from sparserf._core import checks, descent, moments, search, threshold
 from sparserf._core.features import ACTIVATIONS, PANEL, Panels
 from sparserf._core.rows import LEVEL, LEVELS, RowSlice
 from sparserf.features import BumpBlock, FeatureSet, MonomialBlock, NeuronBlock
-from sparserf.solvers.l1_quadratic import minimize
+from sparserf.solvers.l1_quadratic import L1Quadratic, minimize
 
 from ..conftest import (
     SIZES,
@@ -958,7 +958,7 @@ def test_solution_is_that_of_scikit_learn(rng, kind, share, positive):
     expected, mask = expected.fit(X, y).coef_, np.full(len(g), positive)
     w, v = zero.copy(), g.copy()
     descent.descend(H, w, v, alpha, 20_000, 0.0, mask)
-    for solution in (w, minimize(H, g, zero, alpha, 1e-12, nonnegative=mask)):
+    for solution in (w, minimize(L1Quadratic(H, g, zero, alpha, mask), 1e-12)):
         np.testing.assert_allclose(solution, expected, atol=1e-6)
         np.testing.assert_array_equal(solution != 0, expected != 0)
 
@@ -978,7 +978,7 @@ def test_minimize_reaches_its_tolerance(kind, share, warm, masked):
         tol = 1e-8 * abs(g).max()
         g = g + H @ w
         gradient = g.copy()
-        x = minimize(H, g, w, alpha, tol, nonnegative=nonnegative)
+        x = minimize(L1Quadratic(H, g, w, alpha, nonnegative), tol)
         np.testing.assert_array_equal(w, start)
         np.testing.assert_array_equal(g, gradient)
         assert (x[nonnegative] >= 0).all()
@@ -989,4 +989,5 @@ def test_minimize_reaches_its_tolerance(kind, share, warm, masked):
 
 
 def test_minimize_over_no_coordinates():
-    assert minimize(np.empty((0, 0)), np.empty(0), np.empty(0), 0.1, 1e-9).shape == (0,)
+    nothing = L1Quadratic(np.empty((0, 0)), np.empty(0), np.empty(0), 0.1)
+    assert minimize(nothing, 1e-9).shape == (0,)

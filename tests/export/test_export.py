@@ -473,6 +473,7 @@ def test_onnx_where_an_empty_string_is_missing():
     assert np.allclose(answer, model.predict(frame), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strings", [True, False])
 def test_onnx_of_an_array_with_categories(strings):
     cells = np.array([SEEN[:, 0], FRAME["kind" if strings else "floor"]], object).T

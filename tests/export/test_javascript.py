@@ -64,6 +64,7 @@ def test_rows_of_a_data_frame(of_frame):
         assert_predicts(model, code, rows, rows_of(rows))
 
 
+@pytest.mark.slow
 def test_dates_durations_and_times_of_day():
     rng = np.random.default_rng(0)
     n = 600

@@ -80,13 +80,13 @@ def accepted(rng):
 def made(move, accepted, n=500):
     """Make n weights by a move; return them, and the parents of each."""
     base, W = accepted
-    picks = []
+    drawn = []
 
-    def pick():
-        picks.append(np.random.default_rng(len(picks)).integers(0, len(W), n))
-        return picks[-1]
+    def draw():
+        drawn.append(W[np.random.default_rng(len(drawn)).integers(0, len(W), n)])
+        return drawn[-1].copy()
 
-    return move(W.copy(), pick(), pick, base, np.random.default_rng(5)), [W[k] for k in picks]
+    return move(moves.Parents(draw(), draw, base, np.random.default_rng(5))), drawn
 
 
 def test_jitter_and_rescale_keep_zeros(accepted):

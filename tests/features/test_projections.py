@@ -14,6 +14,7 @@ import pytest
 from scipy.linalg import hadamard
 from scipy.sparse import csr_array, eye_array, random_array
 
+from sparserf._base.random import stream
 from sparserf._core import projection as core
 from sparserf._core.rows import RowSlice
 from sparserf.features import PROJECTIONS as NAMES
@@ -170,7 +171,8 @@ def test_matrices_are_those_of_their_formula():
     HS = hadamard(64)[:40, p.sample]
     np.testing.assert_allclose(matrix(p), p.signs[:, None] * HS / np.sqrt(21), rtol=1e-14)
     p = make("gaussian", 40, 170)
-    np.testing.assert_array_equal(matrix(p), np.hstack([R for _, R in p._blocks()]))
+    parts = [stream(p.seed, k).standard_normal((40, width)) for k, width in enumerate([64, 64, 42])]
+    np.testing.assert_array_equal(matrix(p), np.hstack(parts) / np.sqrt(170))
 
 
 @pytest.mark.parametrize("m", [1, 3, 8, 13, 64, 1000])
@@ -219,9 +221,9 @@ def test_gaussian_entries():
     entries = np.sqrt(200) * matrix(make("gaussian", 1000, 200)).ravel()
     for power, moment, variance in [(1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)]:
         assert abs((entries**power).mean() - moment) < 6 * np.sqrt(variance / entries.size)
-    parts = [R for _, R in make("gaussian", 1000, 200)._blocks()]
-    assert [R.shape[1] for R in parts] == [64, 64, 64, 8]
-    assert len({R[0, 0] for R in parts}) == 4
+    starts = [columns.start for columns, _ in make("gaussian", 1000, 200).parts(np.float64)]
+    assert starts == [0, 64, 128, 192]
+    assert len({entries[start] for start in starts}) == 4
 
 
 @pytest.mark.parametrize(

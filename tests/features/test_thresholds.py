@@ -61,6 +61,7 @@ def test_thresholds_of_some_pairs(low, high, expected):
         assert threshold(low, high) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.tuples(FINITE, FINITE), st.tuples(SINGLES, SINGLES)))
 def test_a_threshold_is_between_its_neighbours_in_either_precision(pair):
@@ -181,6 +182,7 @@ def test_what_is_printed_is_what_is_used():
         assert f"{t:.15g}" in text and f"{t:.15g}" in sql
 
 
+@pytest.mark.slow
 def test_powers_of_two_hold_the_same_training_rows():
     """Decimal thresholds lie elsewhere in the gaps, in which there is no training row."""
     rng = np.random.default_rng(0)
@@ -226,6 +228,7 @@ def test_features_jump_between_numbers_of_all_rows(name):
     assert np.abs(model.features.blocks[0].thresholds[1][:, None] - X[:, 0]).min() < 0.01
 
 
+@pytest.mark.slow
 def test_a_search_of_some_rows_has_thresholds_between_all(search_rows):
     search_rows(300)
     rng = np.random.default_rng(0)

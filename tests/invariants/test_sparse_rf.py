@@ -411,6 +411,7 @@ def check_rate(F, draws, gap, F0, gamma, references, power):
     assert told
 
 
+@pytest.mark.slow
 @each_loss
 @each_intercept
 @pytest.mark.parametrize(("R", "power"), [(1, 30), (5, 250)])

@@ -132,6 +132,7 @@ def test_weights_are_duplicates_and_rows_of_weight_0_are_none():
     np.testing.assert_allclose(weighted.survival(X, times), repeated.survival(X, times), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_order_and_the_unit_of_rows_are_no_matter():
     order = np.random.default_rng(3).permutation(len(X))
     model = srf.drp(X, Y, alpha=0.01, **LINEAR)
@@ -217,6 +218,7 @@ def test_a_baseline_may_be_given():
     assert "times of events" in repr(given) and len(repr(given)) < 50
 
 
+@pytest.mark.slow
 def test_extreme_hazard_ratios_are_finite():
     far = structured(np.arange(1.0, 41.0), np.ones(40, bool))
     x = np.linspace(40, -40, 40)[:, None]  # which orders all events
@@ -256,6 +258,7 @@ def test_every_form_of_y_is_the_same(form):
     assert srf.concordance(y, X[:, 0]) == srf.concordance(Y, X[:, 0])
 
 
+@pytest.mark.slow
 def test_strata_of_numbers_strings_and_columns_are_the_same():
     models = [
         srf.drp(X, y, alpha=0.01, loss="cox", rng=0)

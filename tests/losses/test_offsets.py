@@ -337,6 +337,7 @@ def test_the_default_of_labels_knows_offsets(rng):
     )
 
 
+@pytest.mark.slow
 def test_exposures_alone_are_a_constant(rng):
     """Counts that exposures explain have no terms, with the offsets."""
     counts = rng.poisson(5 * EXPOSURE)
@@ -569,6 +570,7 @@ def test_offsets_are_routed():
         assert search.best_score_ > without.best_score_ + 0.1
 
 
+@pytest.mark.slow
 def test_cross_validation_gives_each_fold_its_offsets():
     seen = []
 
@@ -586,7 +588,7 @@ def test_cross_validation_gives_each_fold_its_offsets():
     np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.sort(X[:, 0] + OFFSET))
 
     drp = partial(srf.drp, loss="poisson")
-    for name in ("auto", "absolute_error"):
+    for name in ("auto", "absolute_error", "squared_error"):
         found = srf.cross_validate(
             drp, X, COUNTS, {"alpha": [0.1, 0.01]}, offset=OFFSET, measure=name, rng=0
         )
@@ -597,8 +599,11 @@ def test_cross_validation_gives_each_fold_its_offsets():
         ]
         assert found.best["alpha"] != 0.01 or np.allclose(found.model.coef, whole.coef, atol=1e-6)
     logistic = partial(srf.drp, loss="logistic")
-    compare = partial(srf.cross_validate, logistic, X, LABELS, {"alpha": [0.01]}, cv=2, rng=0)
-    assert compare(offset=OFFSET).table["mean"] < compare().table["mean"]
+    for name in ("log_loss", "error"):
+        compare = partial(
+            srf.cross_validate, logistic, X, LABELS, {"alpha": [0.01]}, measure=name, rng=0
+        )
+        assert compare(offset=OFFSET).table["mean"] < compare().table["mean"]
     with pytest.raises(ValueError, match="offset"):
         srf.cross_validate(drp, X, COUNTS, {"alpha": [0.1]}, offset=OFFSET[1:])
 

@@ -210,6 +210,7 @@ def test_a_linear_fit_is_the_joint_optimum_of_an_oracle():
     np.testing.assert_allclose(np.diff(theta), np.exp(best[4:]), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_it_is_the_model_of_statsmodels():
     ordinal_model = pytest.importorskip("statsmodels.miscmodels.ordinal_model")
     theirs = ordinal_model.OrderedModel(Y, X, distr="logit").fit(method="bfgs", disp=False)
@@ -234,6 +235,7 @@ def test_given_thresholds_stay(fit):
     assert abs(log_loss(model, X, Y) - log_loss(near, X, Y)) < 0.1
 
 
+@pytest.mark.slow
 def test_an_intercept_is_where_it_belongs():
     """Without one f is the sum of its terms, and thresholds take what it lacks."""
     shifted = X + np.array([5.0, 0.0, 0.0])
@@ -401,6 +403,7 @@ def model():
     return FITS["default"](X, pd.Categorical.from_codes(Y, LEVELS, ordered=True), loss="ordinal")
 
 
+@pytest.mark.slow
 def test_single_precision_stays(model):
     p = model.predict_proba(X.astype(np.float32))
     assert p.dtype == np.float32 and np.abs(p - model.predict_proba(X)).max() < 1e-4

@@ -200,6 +200,7 @@ def test_a_file_that_lies_of_its_levels_is_refused(lie, tmp_path):
         srf.load(tmp_path / "model.npz")
 
 
+@pytest.mark.slow
 def test_limits_offsets_and_weights():
     loss, offset = Quantile(LEVELS), np.linspace(-1, 1, len(Y))
     free = FITS["mfga"](X, Y, loss=loss)
@@ -250,6 +251,7 @@ def test_what_has_no_meaning_for_levels_is_refused():
             FITS["sparse_rf"](X, Y, loss=loss if start is not model else "quantile", start=start)
 
 
+@pytest.mark.slow
 def test_a_fit_starts_from_a_model_of_levels():
     loss = Quantile(LEVELS)
     for options in ({"alpha": 0.003}, {}):
@@ -279,6 +281,7 @@ def test_cross_validation_adds_up_the_losses_of_levels():
     assert found.losses[0, 0] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_page_tells_the_loss_and_the_share_of_each_level():
     import json
     import re

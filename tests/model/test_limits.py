@@ -144,6 +144,7 @@ def test_the_limits_hold_in_every_home(home, link, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_estimators_and_what_is_made_of_models():
     from sklearn.base import clone
 

@@ -132,6 +132,7 @@ def test_models_from_files_have_pages(path):
     assert sorted(column["at"] for column in content["columns"]) == seen
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_rows(models):
     model = models["auto"]
     errors = Read(model.to_html(X=X, y=Y, **QUICK)).content["errors"]
@@ -289,6 +290,7 @@ def scripts_of(text):
     return Read(text).scripts[1].partition("// The page of a model.")[0]
 
 
+@pytest.mark.slow
 @needs_node
 def test_intervals_have_pages():
     """The scale and the half width in the page give the interval of `predict`."""
@@ -317,6 +319,7 @@ def test_intervals_have_pages():
         several.to_html()
 
 
+@pytest.mark.slow
 def test_calibrated_models_and_estimators_have_pages(tmp_path):
     estimators = pytest.importorskip("sparserf.sklearn")
     labels = np.where(Y > 0, "yes", "no")

@@ -32,7 +32,12 @@ MODULES = [
 SLOW_MODULES = {  # whose examples take more than half a second each
     "_base.warnings",
     "algorithms.distill",
+    "algorithms.drp",
+    "algorithms.points",
+    "algorithms.refit",
     "algorithms.sparse_rf.functions",
+    "losses.ordinal",
+    "plot",
     "sklearn",
     "validation.calibration",
     "validation.conformal",

@@ -186,6 +186,7 @@ def test_what_a_box_says_of_flags(fitted):
             model.bounds({"flag": part})
 
 
+@pytest.mark.slow
 def test_which_columns_take_few_values():
     rng = np.random.default_rng(0)
     many, days = (

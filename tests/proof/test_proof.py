@@ -239,6 +239,7 @@ def test_lines_lie_above_activations(activation, sign):
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=n_examples(20), deadline=None)
 # where lines find no pair, and halving finds one: that f does not rise is not that it is not
 # monotone

@@ -70,8 +70,8 @@ WHOLE = [
     srfs.DRPClassifier(alpha=1e-3),
 ]
 ALL_BUT_SOME = [
-    srfs.HARFERegressor(),
-    srfs.HARFEClassifier(),
+    srfs.HARFERegressor(alpha=1e-3),
+    srfs.HARFEClassifier(alpha=1e-3),
     srfs.MFGARegressor(alpha=1e-3),
     srfs.MFGAClassifier(alpha=1e-3),
     srfs.DRPRegressor(),
@@ -291,7 +291,7 @@ def test_parameters_of_losses():
     )
     assert "loss__delta" not in srfs.SparseRFRegressor(loss="huber").get_params()
     with pytest.raises(
-        ValueError, match=r"loss must have the parameter 'loss__level', got Huber\(delta=2.0\)"
+        ValueError, match=r"an object with the parameter of 'loss__level', got Huber\(delta=2.0\)"
     ):
         model.set_params(loss__level=0.1)
     assert pickle.loads(pickle.dumps(model)).loss == srf.losses.Huber(2.0)

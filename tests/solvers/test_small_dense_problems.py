@@ -20,6 +20,7 @@ from sparserf.solvers.cholesky import (
 )
 from sparserf.solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, norms
 from sparserf.solvers.l1_quadratic import (
+    L1Quadratic,
     OnSupport,
     interior_point,
     minimize,
@@ -205,7 +206,7 @@ def least(H, g, w, alpha, nonnegative):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
-    "solve", [minimize, lambda *problem, **mask: interior_point(*problem, Budget(np.inf), **mask)]
+    "solve", [minimize, lambda model, tol: interior_point(model, tol, Budget(np.inf))]
 )
 @pytest.mark.parametrize("nonnegative", [[0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]])
 def test_the_l1_minimum_is_that_over_all_signs(seed, solve, nonnegative):
@@ -215,7 +216,7 @@ def test_the_l1_minimum_is_that_over_all_signs(seed, solve, nonnegative):
     nonnegative = np.array(nonnegative, bool)
     w = np.where(nonnegative, abs(w), w)
     x, best = (
-        solve(H, g, w, alpha, 1e-11, nonnegative=nonnegative),
+        solve(L1Quadratic(H, g, w, alpha, nonnegative), 1e-11),
         least(H, g, w, alpha, nonnegative),
     )
     np.testing.assert_allclose(x, best, atol=1e-8)
@@ -224,7 +225,8 @@ def test_the_l1_minimum_is_that_over_all_signs(seed, solve, nonnegative):
 
 def test_the_interior_point_without_curvature_returns_its_start():
     w = np.array([1.0, -2.0])
-    assert interior_point(np.zeros((2, 2)), np.ones(2), w, 0.1, 1e-9, Budget(np.inf)) is w
+    model = L1Quadratic(np.zeros((2, 2)), np.ones(2), w, 0.1)
+    assert interior_point(model, 1e-9, Budget(np.inf)) is w
 
 
 def test_the_interior_point_converges_for_nearly_equal_columns():
@@ -233,7 +235,7 @@ def test_the_interior_point_converges_for_nearly_equal_columns():
     A = rng.normal(size=(100, 1)) + 1e-4 * rng.normal(size=(100, 30))
     H, b = A.T @ A / 100, A @ np.linspace(-1, 1, 30) / 100 + 1e-5 * rng.normal(size=100)
     g, w, alpha, budget = -A.T @ b, np.zeros(30), 1e-8, Budget(np.inf)
-    x = interior_point(H, g, w, alpha, 1e-12, budget)
+    x = interior_point(L1Quadratic(H, g, w, alpha), 1e-12, budget)
     v = g + H @ x
     # the rest is rounding: the condition of H is 1e8
     assert abs(v).max() <= alpha + 1e-3 * abs(g).max()
@@ -245,7 +247,8 @@ def test_the_interior_point_ends_with_its_effort():
     rng = np.random.default_rng(1)
     A = rng.normal(size=(20, 8))
     budget = Budget(2.5 * 8**3 / 3)
-    interior_point(A.T @ A, rng.normal(size=8), np.zeros(8), 0.01, 1e-14, budget)
+    model = L1Quadratic(A.T @ A, rng.normal(size=8), np.zeros(8), 0.01)
+    interior_point(model, 1e-14, budget)
     assert budget._spent == pytest.approx(3 * 8**3 / 3)
 
 
@@ -257,7 +260,7 @@ def test_a_newton_step_descends_and_is_the_minimum_where_no_sign_changes(seed):
     w = rng.normal(size=6) * (10.0 if seed % 2 else 0.1)
     w[seed % 6] = 0
     x, v = w.copy(), g.copy()
-    newton_step_on_support(H, x, v, alpha)
+    newton_step_on_support(L1Quadratic(H, g, w, alpha), x, v)
     assert value(H, g, w, alpha, x) <= value(H, g, w, alpha, w)
     assert x[seed % 6] == 0
     S = np.flatnonzero(w)
@@ -286,7 +289,7 @@ def test_a_newton_step_on_a_large_support_goes_on_where_it_was_cut(nonnegative, 
         for large in (61, 60):
             monkeypatch.setattr("sparserf.solvers.l1_quadratic.LARGE", large)
             x = w.copy()
-            newton_step_on_support(H, x, g.copy(), alpha, mask)
+            newton_step_on_support(L1Quadratic(H, g, w, alpha, mask), x, g.copy())
             ends.append(x)
             assert not nonnegative or (x >= 0).all()
         first, last = (value(H, g, w, alpha, x) for x in ends)
@@ -326,7 +329,7 @@ def test_a_newton_step_makes_no_coefficient_negative_that_must_not_be(seed, alph
         np.arange(6) % 2 == 0,
     )
     x = w.copy()
-    newton_step_on_support(H, x, g.copy(), alpha, nonnegative)
+    newton_step_on_support(L1Quadratic(H, g, w, alpha, nonnegative), x, g.copy())
     assert (x[nonnegative] >= 0).all()
     assert value(H, g, w, alpha, x) < value(H, g, w, alpha, w)
 

@@ -135,6 +135,7 @@ def test_sigmoids_at_their_ends():
     assert a == 0 and np.isclose(b, 0)
 
 
+@pytest.mark.slow
 def test_weights_of_probabilities():
     twice = np.where(LABELS[FEW], 2.0, 1.0)
     light, heavy = (

@@ -66,6 +66,7 @@ def test_rows_of_weight_zero_are_no_copies():
     assert all(len(np.unique(fold[there & (ROWS == k)])) < 2 for k in range(N))
 
 
+@pytest.mark.slow
 @copied
 def test_cross_validation_keeps_copies_together_and_says_the_loss_of_new_rows():
     losses = {}
@@ -98,6 +99,7 @@ def test_folds_of_few_kinds_of_rows_are_of_rows():
     assert (np.bincount(fold) == N // 5).all()
 
 
+@pytest.mark.slow
 @copied
 def test_intervals_of_copies_hold_new_rows():
     """Copies in both parts gave residuals of rows that were learned by heart."""

@@ -18,6 +18,7 @@ from sklearn.model_selection import (
 
 import sparserf as srf
 from sparserf.validation import cross_validation as validation
+from sparserf.validation.folds import HeldRows
 
 from ..conftest import bits
 
@@ -376,8 +377,10 @@ def test_classes(loss, measure, labels):
 def test_log_loss_is_the_formula_and_finite_where_a_label_is_new():
     model = partial(FIT, loss="logistic", alpha=0.05)(X, LABELS, rng=0)
     p = model.predict_proba(X)
-    assert np.allclose(validation.log_loss(model, X, LABELS), -np.log(p[np.arange(N), LABELS]))
-    assert np.allclose(validation.log_loss(model, X[:2], np.array([7, -1])), -np.log(1e-15))
+    known = HeldRows(X, LABELS, None, LABELS, {})
+    assert np.allclose(validation.log_loss(model, known), -np.log(p[np.arange(N), LABELS]))
+    new = HeldRows(X[:2], np.array([7, -1]), None, LABELS, {})
+    assert np.allclose(validation.log_loss(model, new), -np.log(1e-15))
 
 
 @pytest.mark.parametrize("measure", ["absolute_error", "squared_error"])

@@ -286,15 +286,10 @@ class FoldPath(ABC):
         """The number of terms."""
         return len(self.index)
 
-    @property
-    def ended(self) -> bool:
-        """Whether a callback has ended the fit."""
-        return self.progress.ended_by_callback
-
-    def report(self) -> None:
-        """Call the user's callback."""
+    def report(self) -> bool:
+        """Call the user's callback; return whether it has ended the fit."""
         self.progress.note(self.objective())
-        self.progress.ask(self.info)
+        return self.progress.ask(self.info)
 
     def info(self, certified: bool = False) -> FitInfo:
         """Return the `FitInfo` of the present weights."""

@@ -12,6 +12,15 @@ Algorithm 1 of Yen et al. (2014), with a batch of draws for each penalty alpha:
 
 that is one Newton step a target and penalty: the next draws move the solution anyway. Phi is kept
 (`term_values.py`): of rules in bits, else in float32 where features are bounded.
+
+The fit of Algorithm 1 (`sparse_rf/descent.py`) has the same rule of entering, the same phases of
+cosines, and the same descent on a quadratic model, but no common working set. That fit ends at a
+certified duality gap and makes its features again in each pass; a path makes one step at each
+penalty and predicts the rows held out there. On the working set of that fit the default took 1.29
+times the CPU time with values kept in double precision, and 1.13 times in tiles, with .999 and
+1.010 of the error, and .94 and .97 of the terms (means over seven tables, 600 rows, two seeds).
+Bits have no place there: 7,071 rules at 100,000 rows are 88 MB, and 2.8 GB in float32. All targets
+of a path share terms and their values; there each class has a working set of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +30,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.progress import check_not_ended
-from ..._core.descent import descend, largest_violation
+from ..._core.descent import largest_violation
 from ...features import FeatureSet
 from ...features.rules import BinnedRows
-from ...solvers.l1_quadratic import newton_step_on_support
+from ...solvers.l1_quadratic import L1Quadratic, alternate
 from ...solvers.problem import SLOPE_ROUNDING, feasible_slope
 from ..sparse_rf.draws import largest_above
 from .fold_path import FoldPath, eliminate_intercept
@@ -41,12 +50,10 @@ if TYPE_CHECKING:
     from .term_values import TermValues
 
 # An l1 problem is solved until this share of the violation is left, by at most so many rounds of
-# epochs of coordinate descent, with a Newton step on the support between two.
-LEAVES, ROUNDS, EPOCHS = 0.1, 10, 50
+# passes of coordinate descent, with a Newton step on the support between two.
+LEAVES, ROUNDS, PASSES = 0.1, 10, 50
 # The share where terms are fitted to all rows.
 LEAVES_AT_LAST = 0.02
-# Rows of a Hessian that turn to double precision at a time.
-ROWS_AT_ONCE = 512
 
 
 class L1Path(FoldPath):
@@ -138,17 +145,11 @@ class L1Path(FoldPath):
         return np.flatnonzero((w != 0) | (np.abs(g) > alpha))
 
     def _minimise(self, k, H, m, total, g, w, alpha, A):
-        mask, new, v = self.features.nonnegative[A], w.copy(), g.copy()
         eliminate_intercept(H, m, total)
-        first = largest_violation(w, g, alpha, mask)
+        model = L1Quadratic(H, g, w, alpha, self.features.nonnegative[A])
+        first = largest_violation(w, g, alpha, model.nonnegative)
         enough = (LEAVES_AT_LAST if self.is_last else LEAVES) * first
-        for i in range(ROUNDS):
-            left = descend(H, new, v, alpha, EPOCHS, enough, mask)
-            if left <= enough or i == ROUNDS - 1:
-                break
-            newton_step_on_support(H, new, v, alpha, mask)
-            v = g + _times(H, new - w)
-        return new, first
+        return alternate(model, w, enough, ROUNDS, PASSES, enough)[0], first
 
     def _penalty(self, w, alpha):
         return alpha * np.abs(w).sum()
@@ -165,9 +166,3 @@ class L1Path(FoldPath):
             if self.sweep() <= tol:
                 break
         self._drop()
-
-
-def _times(H, d):
-    """Return H d in double precision, of which a part of H is copied at a time."""
-    parts = (H[i : i + ROWS_AT_ONCE] for i in range(0, len(H), ROWS_AT_ONCE))
-    return np.concatenate([part.astype(np.float64) @ d for part in parts])

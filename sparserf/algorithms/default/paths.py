@@ -185,11 +185,7 @@ class MemberFits:
 
         for _ in self._workers.map(fit_fold, self._fits):
             pass
-        for fit in self._fits:
-            fit.report()
-            if fit.ended:
-                return True
-        return False
+        return any(fit.report() for fit in self._fits)
 
     def begin_again(self) -> None:
         """Begin again with all folds in the better way to see the columns, if there is one."""

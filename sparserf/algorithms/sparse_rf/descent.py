@@ -35,6 +35,13 @@ tested in `L1Fit.improve_over`, and in `L1Fit.descend_over` over the violators.
 Reading order: the two algorithms, the interface that they need of a fit (`BaseL1Fit`), how
 thoroughly a batch is solved, and the fit of one target (`L1Fit`), whose methods are the moves. The
 fit of all classes together is in `multinomial.py`.
+
+The path of the default (`default/l1_path.py`) makes steps on the same problem, along which the loss
+out of fold decides and no gap is certified. It shares the rule of entering, the phases of cosines,
+and the descent on a quadratic model. It stores the values of its terms, which is no gain here: with
+all values kept, fits to 1,000 rows took 1.05 times the CPU time of tiles with Gaussian features,
+.99 with learned cosines and 1.35 with rules (means over six tables), and memory would grow with the
+terms. On the working set of this fit that path is slower, as its file says.
 """
 
 from __future__ import annotations
