@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from .._base.checks import as_array, check_real
-from .._base.progress import check_not_ended, ends_at, note_held_out_loss, part, parts
+from .._base.progress import note_held_out_loss, part, parts
 from .._base.splits import read_splits
 from .._base.threads import single_threaded_blas
 from .._base.warnings import TimeLimitWarning, warn
@@ -225,10 +225,14 @@ def chosen_on_folds(method: Method, folds: Folds, budget: Budget) -> Chosen:
     taken, *without = (Taken(method.errors) for _ in range(1 + n_folds))
     n_waited = 0
     for place in parts(method.places(folds.n_fitted), is_open=True):
-        with ends_at(budget.deadline):
-            for fit in fits:
-                check_not_ended()
-                fit.advance(place)
+        if not all(budget.lets(fit.advance, place) for fit in fits):  # some are in the midst of it
+            budget.note_cut("paths")
+            warn(
+                "time_limit: the search for what is not given was cut short, and the best until "
+                "then is taken, maybe the constant; raise time_limit",
+                TimeLimitWarning,
+            )
+            break
         least, is_seen = taken.loss, False
         for models in zip(*(fit.models(place) for fit in fits), strict=True):
             value, is_seen = models[0][0], True
@@ -240,14 +244,7 @@ def chosen_on_folds(method: Method, folds: Folds, budget: Budget) -> Chosen:
         if is_seen:
             note_held_out_loss(loss.in_units_of_y(taken.loss))
             n_waited = 0 if taken.loss < (1 - NEGLIGIBLE) * least else n_waited + 1
-        if budget.is_late:
-            budget.note_cut("paths")
-            warn(
-                "time_limit: the search for what is not given was cut short, and the best until "
-                "then is taken, maybe the constant; raise time_limit",
-                TimeLimitWarning,
-            )
-        if budget.is_late or n_waited == method.patience or any(fit.ended for fit in fits):
+        if n_waited == method.patience or any(fit.ended for fit in fits):
             break
 
     zeros = np.zeros(loss.targets.shape[-2:])

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..._base.progress import ends_at
 from ...features import Rules, inputs_that_keep, linear_functions
 from ...features.dictionary import FixedDictionary
 from ..sparse_rf.descent import N_COMPONENTS
@@ -143,8 +142,8 @@ class L1Member(Member):
         """Return the model of the terms of a fold, fitted to all rows of the task."""
         again = L1Path(task, dictionary, self.options)
         alpha = RELAX * of_fold.alpha * np.sqrt(of_fold.share)
-        with ends_at(self.options.budget.deadline):
-            again.fit_again(of_fold.state, alpha, REFIT_TOL, REFIT_ROUNDS)
+        lets = self.options.budget.lets
+        lets(again.fit_again, of_fold.state, alpha, REFIT_TOL, REFIT_ROUNDS)
         return model_of([again], task, certified=False)
 
 
