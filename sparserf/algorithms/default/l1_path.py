@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from .term_values import TermValues
 
 # An l1 problem is solved until this share of the violation is left, by at most so many rounds of
-# passes of coordinate descent, with a Newton step on the support between two.
-LEAVES, ROUNDS, PASSES = 0.1, 10, 50
+# epochs of coordinate descent, with a Newton step on the support between two.
+LEAVES, ROUNDS, EPOCHS = 0.1, 10, 50
 # The share where terms are fitted to all rows.
 LEAVES_AT_LAST = 0.02
 
@@ -149,7 +149,7 @@ class L1Path(FoldPath):
         model = L1Quadratic(H, g, w, alpha, self.features.nonnegative[A])
         first = largest_violation(w, g, alpha, model.nonnegative)
         enough = (LEAVES_AT_LAST if self.is_last else LEAVES) * first
-        return alternate(model, w, enough, ROUNDS, PASSES, enough)[0], first
+        return alternate(model, w, enough, ROUNDS, EPOCHS, enough)[0], first
 
     def _penalty(self, w, alpha):
         return alpha * np.abs(w).sum()
