@@ -66,7 +66,7 @@ ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 FLAG = -2 - len(KINDS_OF_CLOCKS)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Table:
     """The names of the columns of the training rows, and the levels of categories.
 
@@ -223,13 +223,6 @@ class Table:
             for of_column, used in zip(self.levels, is_used.tolist(), strict=True)
         )
         return replace(self, levels=tuple(levels))
-
-    def is_same(self, other: Table | None) -> bool:
-        """Return whether another table, or None, has the same names, levels and clocks."""
-        own = self.names, self.levels, self.clocks, self.flags
-        return other is self or (
-            other is not None and own == (other.names, other.levels, other.clocks, other.flags)
-        )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that a model's file holds of the table."""

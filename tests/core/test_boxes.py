@@ -10,7 +10,6 @@ trees     draws of rows and histograms against loops; whole trees against a plai
           on directions; sums over all rows in nodes
 """
 
-import re
 from itertools import pairwise
 
 import numpy as np
@@ -761,35 +760,6 @@ def test_single_rows_columns_and_values_grow_nothing():
 
 
 # ---------------------------------------------------------------- bad input
-
-
-@pytest.mark.every_case
-@pytest.mark.parametrize("n_bins", [0, 256, 2.5, True])
-def test_bins_that_are_too_many(n_bins):
-    with pytest.raises(
-        ValueError, match=re.escape(f"n_bins must be between 1 and 255, got {n_bins!r}")
-    ):
-        Bins.of_sample(np.zeros((3, 1)), n_bins)
-
-
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("n_trees", 0),
-        ("most_leaves", 1),
-        ("max_conditions", 0),
-        ("row_share", 0.0),
-        ("column_share", 1.5),
-        ("node_share", -1),
-        ("min_samples", 0),
-        ("ridge", -1.0),
-        ("ridge", np.nan),
-    ],
-)
-def test_trees_that_cannot_be(argument, value):
-    with pytest.raises(ValueError, match=f"{argument} must be .*got {value}"):
-        Trees(**{argument: value})
 
 
 def test_arrays_that_kernels_refuse(rng):
