@@ -314,11 +314,9 @@ class Encoding:
         if not self.of_kind.turn:
             return np.zeros(0) if self.knots is None else self.knots[0]
         quarter, first, last = self.quarters(low, high)
-        return (
-            self.level + quarter * np.arange(first, last + 1)
-            if last - first < most
-            else np.zeros(0)
-        )
+        if last - first < most:
+            return self.level + quarter * np.arange(first, last + 1)
+        return np.zeros(0)
 
     def rounding(self, largest: float) -> float:
         """Return a bound of the rounding of u, for cells of at most the size `largest`.

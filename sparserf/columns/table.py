@@ -402,11 +402,9 @@ def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
     """
     order = own_order(column)
     order = in_their_order(column) if order is None and kind == "strings" else order
-    return (
-        None
-        if order is None
-        else list(dict.fromkeys(keys_of(where, level_cells(where, list(order)))))
-    )
+    if order is None:
+        return None
+    return list(dict.fromkeys(keys_of(where, level_cells(where, list(order)))))
 
 
 def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) -> tuple[Any, ...]:
@@ -505,11 +503,9 @@ class LevelNumbers(dict[Any, float]):
         self[None] = np.nan
 
     def __missing__(self, cell: Any) -> float:
-        return (
-            self._near.get(_single(cell), UNKNOWN)
-            if self._near and not isinstance(cell, str)
-            else UNKNOWN
-        )
+        if self._near and not isinstance(cell, str):
+            return self._near.get(_single(cell), UNKNOWN)
+        return UNKNOWN
 
 
 def in_float32(levels: Sequence[Any]) -> dict[Any, float]:
