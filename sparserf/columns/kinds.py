@@ -199,12 +199,7 @@ class Angle(Kind, is_continuous=True, is_curved=True):
 
 
 # All kinds: the place of each is its index in the arrays of an encoder, and in the kernel.
-KINDS = (
-    Number(),
-    Level(),
-    Missing(),
-    *map(Angle, ("year", "week", "day"), TURNS),
-)
+KINDS = (Number(), Level(), Missing(), *map(Angle, ("year", "week", "day"), TURNS))
 NUMBER, LEVEL, MISSING, YEAR, WEEK, DAY = range(len(KINDS))
 # The number of each kind in files; 1 and 4 are not used.
 IN_FILES = np.array([0, 2, 3, 5, 6, 7])

@@ -262,10 +262,7 @@ class Table:
         kind, size, end = (integers(arrays, f"table_{name}") for name in ("kind", "size", "end"))
         text = arrays["table_text"]
         n = len(kind)
-        require(
-            n > 0 and bool(((kind >= FLAG) & (kind < len(PLAIN))).all()),
-            "table_kind",
-        )
+        require(n > 0 and bool(((kind >= FLAG) & (kind < len(PLAIN))).all()), "table_kind")
         most = np.where(kind >= 0, len(end), kind == -2)
         require(len(size) == n and bool(((size >= 0) & (size <= most)).all()), "table_size")
         n_names = len(end) - int(size.sum())

@@ -261,7 +261,7 @@ def steps_of(gradient: np.ndarray, curvature: np.ndarray, units: np.ndarray) -> 
 
 
 @dataclass(frozen=True)
-class Trees:
+class TreeOptions:
     """How trees are drawn and how far they grow; `Rules` checks these numbers.
 
     n_trees : the number of trees
@@ -339,7 +339,7 @@ class Forest:
     def __init__(
         self,
         n_bins: np.ndarray,
-        trees: Trees,
+        options: TreeOptions,
         rng: np.random.Generator,
         limits: BoxLimits | None = None,
     ):
@@ -348,17 +348,17 @@ class Forest:
         n_bins : the number of bins of each column
         """
         limits = BoxLimits() if limits is None else limits
-        n, d = trees.n_trees, len(n_bins)
-        n_columns = int(np.ceil(trees.column_share * d))
-        n_leaves = rng.integers(2, trees.most_leaves + 1, n)
-        self._row_share, self._seeds = trees.row_share, rng.integers(0, 2**64, n, np.uint64)
+        n, d = options.n_trees, len(n_bins)
+        n_columns = int(np.ceil(options.column_share * d))
+        n_leaves = rng.integers(2, options.most_leaves + 1, n)
+        self._row_share, self._seeds = options.row_share, rng.integers(0, 2**64, n, np.uint64)
         drawn = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (n, 1)), axis=1)[:, :n_columns]
         self._columns, self._n_bins, limits = np.sort(drawn, axis=1), n_bins, limits.typed
         ends = np.cumsum(2 * n_leaves - 1).tolist()
-        self._nodes = np.empty((ends[-1], trees.max_conditions, 4), np.int32)
+        self._nodes = np.empty((ends[-1], options.max_conditions, 4), np.int32)
         places = map(slice, [0, *ends], ends)
         self._trees = [
-            Tree(trees, self._nodes[place], seed, columns, n_bins, limits)
+            Tree(options, self._nodes[place], seed, columns, n_bins, limits)
             for place, seed, columns in zip(places, self._seeds, self._columns, strict=True)
         ]
 

@@ -34,7 +34,7 @@ from .growth import (
     BoxLimits,
     Forest,
     Order,
-    Trees,
+    TreeOptions,
     steps_of,
     unit_of,
 )
@@ -169,12 +169,12 @@ class Rules:
                 raise ValueError(f"{name} must be at most 1, got {share}")
             object.__setattr__(self, name, share)
 
-    def trees(self, n_rows: int, n_inputs: int) -> Trees:
+    def trees(self, n_rows: int, n_inputs: int) -> TreeOptions:
         """Return how trees are grown on so many rows that see so many inputs."""
         more = max(1.0, n_rows / FEW_ROWS)
         leaves = self.max_leaves or min(MOST_LEAVES, round(LEAVES * more**0.5))
         # At most as many leaves as rows: a tree reserves memory for all.
-        return Trees(
+        return TreeOptions(
             n_trees=self.n_trees,
             most_leaves=min(leaves, max(2, n_rows)),
             row_share=self.max_samples,
@@ -279,7 +279,7 @@ class RuleDictionary(FollowingDictionary):
     has_intercept : whether models have one: a box and the rows outside of it are then one feature
     """
 
-    trees: Trees
+    trees: TreeOptions
     seen: RuleInputs
     weight: np.ndarray
     has_intercept: bool = True
@@ -504,10 +504,7 @@ def _first_of_rows(key: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def _sums_in_boxes(
-    nodes: Nodes,
-    bins_of: Callable[[Block], np.ndarray],
-    block: Block,
-    *vectors: Array,
+    nodes: Nodes, bins_of: Callable[[Block], np.ndarray], block: Block, *vectors: Array
 ) -> np.ndarray:
     """Return the sums of row vectors over the rows of a block in the boxes that are nodes."""
     each = np.stack([to_host(v) if is_foreign(v) else v for v in vectors])

@@ -52,10 +52,7 @@ class Budget:
     n_finished: int = 0
 
     def __init__(
-        self,
-        most: float = np.inf,
-        deadline: float = _deadline.NEVER,
-        within: Budget | None = None,
+        self, most: float = np.inf, deadline: float = _deadline.NEVER, within: Budget | None = None
     ):
         self._most, self._spent, self.deadline, self._within = most, 0.0, deadline, within
         self.cuts = Counter()

@@ -27,7 +27,7 @@ from sparserf.features.growth import (
     Forest,
     Order,
     Pass,
-    Trees,
+    TreeOptions,
     column_edges,
     steps_of,
     unit_of,
@@ -616,7 +616,7 @@ def test_trees_are_those_of_a_plain_growth(max_conditions, node_share, limits):
     is_used = np.arange(n) % 9 > 0
     gradient = is_used * (rng.standard_normal(n) + (bins[2] > 4) * (bins[1] == 1))
     steps, units, gradient, curvature = in_units(gradient, is_used * rng.random(n))
-    trees = Trees(
+    trees = TreeOptions(
         n_trees=3,
         most_leaves=9,
         node_share=node_share,
@@ -634,7 +634,7 @@ def test_trees_are_those_of_a_plain_growth(max_conditions, node_share, limits):
 
 def grow(rng_seed, bins, gradient, n_bins, workers=1, cuts=None, limits=None, **trees):
     """Return the boxes of trees on rows in memory, or on some chunks of them."""
-    forest = Forest(n_bins, Trees(**trees), np.random.default_rng(rng_seed), limits)
+    forest = Forest(n_bins, TreeOptions(**trees), np.random.default_rng(rng_seed), limits)
     steps, units = in_units(gradient, np.ones(len(gradient)))[:2]
     if cuts is None:
         forest.grow(bins, steps, units, Workers(workers))
@@ -687,7 +687,7 @@ def test_trees_are_the_same_at_all_levels(rng, n):
     grown = []
     for level in range(len(LEVELS)):
         boxes = np.empty((39, 3, 4), np.int32)
-        tree = Tree(Trees(), boxes, 7, np.arange(5, dtype=np.int32), n_bins, level=level)
+        tree = Tree(TreeOptions(), boxes, 7, np.arange(5, dtype=np.int32), n_bins, level=level)
         tree.grow(bins, steps, units)
         grown.append(boxes.tobytes())
         assert len(tree.asks()) == 0
@@ -730,7 +730,7 @@ def test_sums_in_nodes_are_those_in_their_boxes(rng, n, limits):
     bins[:3, sees] = np.minimum(bins[:3, sees], n_bins[:3, None] - 1)
     gradient += 1.0 * (bins[2] > 4) - (bins[1] == 1)
     steps, units = in_units(sees * gradient, sees * 1.0)[:2]
-    forest = Forest(n_bins, Trees(n_trees=5), np.random.default_rng(0), LIMITS[limits])
+    forest = Forest(n_bins, TreeOptions(n_trees=5), np.random.default_rng(0), LIMITS[limits])
     forest.grow(bins, steps, units, Workers(1))
     nodes, boxes = forest.nodes(), forest.boxes()
     v = rng.integers(-9, 10, (3, n)) / 4
@@ -778,7 +778,7 @@ def test_arrays_that_kernels_refuse(rng):
         splits = np.array([split, [-1] * 4, [-1] * 4], np.int32)
         sums_in_nodes(splits, np.array(first), bins, v, np.zeros((1, 3)), 0, stop)
 
-    tree = Tree(Trees(), nodes, 0, columns, n_bins)
+    tree = Tree(TreeOptions(), nodes, 0, columns, n_bins)
     number = (
         np.zeros((1, 1), np.int32),
         np.zeros((1, 1)),
@@ -821,20 +821,27 @@ def test_arrays_that_kernels_refuse(rng):
         ),
         (
             "boxes must have an odd number of nodes",
-            lambda: Tree(Trees(), nodes[:2], 0, columns, n_bins),
+            lambda: Tree(TreeOptions(), nodes[:2], 0, columns, n_bins),
         ),
-        ("columns must be below 4, got 4", lambda: Tree(Trees(), nodes, 0, columns, n_bins[:4])),
+        (
+            "columns must be below 4, got 4",
+            lambda: Tree(TreeOptions(), nodes, 0, columns, n_bins[:4]),
+        ),
         (
             "n_bins must be between 1 and 255, got 256",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins + 1),
+            lambda: Tree(TreeOptions(), nodes, 0, columns, n_bins + 1),
         ),
         (
             "monotone must have 5 columns, got 4",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, BoxLimits(monotone=np.zeros(4)).typed),
+            lambda: Tree(
+                TreeOptions(), nodes, 0, columns, n_bins, BoxLimits(monotone=np.zeros(4)).typed
+            ),
         ),
         (
             "groups must have 5 columns, got 2",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, BoxLimits(np.ones((1, 2))).typed),
+            lambda: Tree(
+                TreeOptions(), nodes, 0, columns, n_bins, BoxLimits(np.ones((1, 2))).typed
+            ),
         ),
         ("bins must have 5 columns, got 4", lambda: tree.grow(bins[:4], steps, units)),
         (
