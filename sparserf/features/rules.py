@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._base.arrays import is_foreign, namespace, to_host
-from .._base.checks import check_integer, check_real, is_sparse
+from .._base.arrays import namespace, to_host
+from .._base.checks import check_integer, check_real
 from .._base.random import draw_seed, sample_rows
 from .._base.threads import Workers
 from .._core.boxes import BinBoxes, correlate
@@ -38,6 +38,7 @@ from .growth import (
     steps_of,
     unit_of,
 )
+from .thresholds import dense_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -507,8 +508,7 @@ def _sums_in_boxes(
     nodes: Nodes, bins_of: Callable[[Block], np.ndarray], block: Block, *vectors: Array
 ) -> np.ndarray:
     """Return the sums of row vectors over the rows of a block in the boxes that are nodes."""
-    each = np.stack([to_host(v) if is_foreign(v) else v for v in vectors])
-    return nodes.sums_in_boxes(bins_of(block), each, block.workers)
+    return nodes.sums_in_boxes(bins_of(block), np.stack(list(map(to_host, vectors))), block.workers)
 
 
 def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:
@@ -518,10 +518,7 @@ def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:
 
     def part(start):
         some = np.arange(start, min(start + size, block.n_rows))
-        X = block.take(some)
-        X = (to_host(X) if is_foreign(X) else X)[:, seen.inputs]
-        X = X.toarray() if is_sparse(X) else np.ascontiguousarray(X)
-        out[:, some] = seen.bins.transform(X, Workers(1))
+        out[:, some] = seen.bins.transform(dense_cells(block, some, seen.inputs), Workers(1))
 
     for _ in block.workers.map(part, range(0, block.n_rows, size)):
         pass
@@ -536,8 +533,7 @@ def _total_sizes(*vectors: Array) -> tuple[Array, ...]:
 
 def _steps(v: Array, h: Array, units: np.ndarray, n_rows: int) -> np.ndarray:
     """Return the steps of some of n_rows rows, of gradients n_rows v and curvatures n_rows h."""
-    own = (n_rows * (to_host(each) if is_foreign(each) else each) for each in (v, h))
-    return steps_of(*own, units)
+    return steps_of(n_rows * to_host(v), n_rows * to_host(h), units)
 
 
 def _histograms(
