@@ -103,7 +103,7 @@ class Times(NamedTuple):
 
 
 def moment_in(period: str, days: float) -> str:
-    """Return the moment of a "day", a "week" or a "year" that lies so many days after its start.
+    """Return in words the moment of a "day", a "week" or a "year", given in days after its start.
 
     Weeks start as 1970 did, on a Thursday. Years have no February 29, and moments of them are days.
     """

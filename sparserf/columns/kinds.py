@@ -48,7 +48,7 @@ class Kind:
     is_continuous : whether r is a continuous function of a number; that of a missing one is then
         `fill`
     is_curved : whether u is no affine function of r within the reach
-    rises : whether r never falls where the number rises, but for its knots
+    rises : whether r, without knots, never falls where the number rises
     keeps_zero : whether r of 0 is 0
     turn : by how much the angle whose cosine r is turns in a day; 0 where r is no cosine
     question : of an encoding that is 1 or 0, the words after the column's name, such as "is

@@ -70,8 +70,8 @@ class ActivationFunction(ABC):
     has_steps : whether it jumps somewhere
     phase : the angle for which sigma(z) = cos(z + phase), or None
     folds : how many times it can be integrated in closed form
-    slope, bend : its first and second derivative, or a number where they are constant but for steps
-        and kinks
+    slope, bend : its first and second derivative, or a number where they are constant except at
+        steps and kinks
     """
 
     name: ClassVar[str]

@@ -88,11 +88,10 @@ class Rules:
     is alpha times the root of its standard deviation. The duality gap of a model is over the rules
     that were found, not over all boxes.
 
-    Batch by batch small trees are grown along the gradient of the loss, on random rows and columns,
-    of more leaves where there are more rows;
-    every node but the root is proposed as a box, and boxes that violate the optimality condition
-    enter, of those that hold the same rows the simplest. A path has one batch at each penalty, a
-    fit of a single penalty ten.
+    In each batch small trees are grown along the gradient of the loss, on random rows and columns,
+    with more leaves where there are more rows. Every node except the root is proposed as a box. Of
+    the boxes that violate the optimality condition, and of those with the same rows only the
+    simplest, enter the model. A path has one batch at each penalty, a fit of a single penalty ten.
 
     Parameters
     ----------
@@ -101,11 +100,11 @@ class Rules:
     n_bins : int, default 255
         The most different intervals into which a column is cut, 2 to 255.
     min_samples : int, optional
-        The fewest rows in a node of a tree and in its complement, at least 1. None: 5, with the
-        fourth root of the rows beyond 3,000.
+        The fewest rows in a node of a tree and in its complement, at least 1. None: 5, growing with
+        the fourth root of the number of rows beyond 3,000.
     max_leaves : int, optional
-        Each tree has 2 to so many leaves, at random. None: 60, with the root of the rows beyond
-        3,000, and at most 500.
+        Each tree has from 2 to this many leaves, at random. None: 60, growing with the square root
+        of the number of rows beyond 3,000, and at most 500.
     n_trees : int, default 10
         The trees that are grown for a batch.
     max_samples, max_features : float, default 0.7
@@ -171,7 +170,7 @@ class Rules:
             object.__setattr__(self, name, share)
 
     def trees(self, n_rows: int, n_inputs: int) -> TreeOptions:
-        """Return how trees are grown on so many rows that see so many inputs."""
+        """Return the options of trees that see n_inputs inputs of n_rows rows."""
         more = max(1.0, n_rows / FEW_ROWS)
         leaves = self.max_leaves or min(MOST_LEAVES, round(LEAVES * more**0.5))
         # At most as many leaves as rows: a tree reserves memory for all.
