@@ -70,11 +70,9 @@ def from_host(values: np.ndarray, xp: Any, device: Any, dtype: Any = None) -> Ar
     """Return an ndarray as an array of the namespace xp, on a device."""
     # PyTorch shares no memory that it may not write to
     values = np.require(values, requirements=["C", "W"])
-    return (
-        xp.asarray(values, device=device)
-        if dtype is None
-        else xp.astype(xp.asarray(values, device=device), dtype)
-    )
+    if dtype is None:
+        return xp.asarray(values, device=device)
+    return xp.astype(xp.asarray(values, device=device), dtype)
 
 
 def check_same_device(name: str, values: Any, X: Any) -> None:

@@ -38,11 +38,9 @@ _here = _Thread()
 
 def check_time_limit(time_limit: float | None) -> float:
     """Return the deadline of a call that may take `time_limit` seconds from now; None: any."""
-    return (
-        NEVER
-        if time_limit is None
-        else now() + check_real("time_limit", time_limit, 0, strict=True)
-    )
+    if time_limit is None:
+        return NEVER
+    return now() + check_real("time_limit", time_limit, 0, strict=True)
 
 
 @contextmanager

@@ -253,11 +253,9 @@ def expanded(expression: Expression) -> Expression:
 
 def _leaves(expression):
     """Return the leaves of an expression that are inputs or parameters."""
-    return (
-        [expression] * (not expression.operands)
-        if expression.operation in ("seen", "parameter")
-        else [leaf for each in expression.operands for leaf in _leaves(each)]
-    )
+    if expression.operation in ("seen", "parameter"):
+        return [expression] * (not expression.operands)
+    return [leaf for each in expression.operands for leaf in _leaves(each)]
 
 
 def _at(expression, i):

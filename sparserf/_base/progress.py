@@ -290,11 +290,10 @@ def nearness(first: float, distance: float, target: float) -> float:
     scale."""
     if not (np.isfinite(distance) and first > target > 0):
         return 0.0
-    return (
-        float(np.clip(np.log(first / max(distance, target)) / np.log(first / target), 0.0, 1.0))
-        if first < np.inf
-        else 0.5
-    )
+    if first == np.inf:
+        return 0.5
+    done = np.log(first / max(distance, target)) / np.log(first / target)
+    return float(np.clip(done, 0.0, 1.0))
 
 
 @contextmanager

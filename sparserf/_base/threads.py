@@ -24,11 +24,9 @@ def check_workers(workers: int) -> int:
         raise TypeError(f"workers must be an integer, got {workers!r}")
     workers = int(workers)
     if workers == -1:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
     if workers < 1:
         raise ValueError(f"workers must be positive, or -1 for all cores, got {workers}")
     return workers

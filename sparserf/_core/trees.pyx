@@ -113,7 +113,7 @@ cdef int check_equal(str name, str what, ptrdiff_t wanted, ptrdiff_t got) except
 cdef class Tree:
     """A tree that grows until it has some number of leaves.
 
-    how : `Trees`, which say how it grows
+    how : `TreeOptions`, which say how it grows
     boxes : int32 (2 n_leaves - 1, n_conditions, 4), to which its nodes are written, the conditions
         of each in the order of their columns; what is no node, the root and, at the end, nodes that
         do not keep the limits have no condition

@@ -39,14 +39,9 @@ class Clock(NamedTuple):
     zone: str | None = None
 
     def __str__(self) -> str:
-        where = (
-            f" in the time zone {self.zone}"
-            if self.zone
-            else " without a time zone"
-            if self.kind == DATES
-            else ""
-        )
-        return self.kind + where
+        if self.zone:
+            return f"{self.kind} in the time zone {self.zone}"
+        return f"{self.kind} without a time zone" if self.kind == DATES else self.kind
 
     @property
     def unit(self) -> str:
@@ -108,7 +103,7 @@ class Times(NamedTuple):
 
 
 def moment_in(period: str, days: float) -> str:
-    """Return the moment of a "day", a "week" or a "year" that lies so many days after its start.
+    """Return in words the moment of a "day", a "week" or a "year", given in days after its start.
 
     Weeks start as 1970 did, on a Thursday. Years have no February 29, and moments of them are days.
     """
@@ -277,21 +272,17 @@ def find_zone(name: str) -> dt.tzinfo | None:
 def _stamps_of_series(series):
     """Return a Series of datetimes without a zone, or of durations, as an array of NumPy."""
     stamps = series.to_numpy()
-    return (
-        stamps
-        if stamps.dtype.kind in "mM"
-        else stamps.astype("M8[us]" if "Datetime" in str(series.dtype) else "m8[us]")
-    )
+    if stamps.dtype.kind in "mM":
+        return stamps
+    return stamps.astype("M8[us]" if "Datetime" in str(series.dtype) else "m8[us]")
 
 
 def _zone_of(cell):
     """Return the name of the time zone of a cell, None where it has none."""
     zone = getattr(cell, "tzinfo", None)
-    return (
-        None
-        if zone is None
-        else getattr(zone, "key", None) or getattr(zone, "zone", None) or str(zone)
-    )
+    if zone is None:
+        return None
+    return getattr(zone, "key", None) or getattr(zone, "zone", None) or str(zone)
 
 
 def _stamp(cell):

@@ -207,10 +207,7 @@ class ColumnEncoder:
         """Return whether another encoder, or None, encodes columns in the same way."""
         if other is self or other is None:
             return other is self
-        tables = (self.table is None) == (other.table is None) and (
-            self.table is None or self.table.is_same(other.table)
-        )
-        return tables and all(
+        return self.table == other.table and all(
             np.array_equal(getattr(self, name), getattr(other, name))
             for name in (*OF_ENCODINGS, *OF_KNOTS)
         )

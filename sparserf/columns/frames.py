@@ -219,13 +219,11 @@ def integers_of(column: Any) -> Any:
     """Return the integers and decimals among the cells of a column, exact, before they become
     float64."""
     if isinstance(column, np.ndarray):
-        return (
-            column
-            if column.dtype.kind in "iu"
-            else column.tolist()
-            if column.dtype.kind == "O"
-            else []
-        )
+        if column.dtype.kind in "iu":
+            return column
+        if column.dtype.kind == "O":
+            return column.tolist()
+        return []
     return (
         [] if column.dtype.is_float() else [cell for cell in column.to_list() if cell is not None]
     )
@@ -344,11 +342,9 @@ def _arrow_dictionary(series):
     """Return the ChunkedArray of a categorical Series of Arrow, else None."""
     import narwhals as nw
 
-    return (
-        series.to_native()
-        if series.implementation.is_pyarrow() and series.dtype == nw.Categorical
-        else None
-    )
+    if series.implementation.is_pyarrow() and series.dtype == nw.Categorical:
+        return series.to_native()
+    return None
 
 
 def _of_one_kind(where, cells, zone=None):

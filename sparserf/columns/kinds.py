@@ -48,7 +48,7 @@ class Kind:
     is_continuous : whether r is a continuous function of a number; that of a missing one is then
         `fill`
     is_curved : whether u is no affine function of r within the reach
-    rises : whether r never falls where the number rises, but for its knots
+    rises : whether r, without knots, never falls where the number rises
     keeps_zero : whether r of 0 is 0
     turn : by how much the angle whose cosine r is turns in a day; 0 where r is no cosine
     question : of an encoding that is 1 or 0, the words after the column's name, such as "is
@@ -199,12 +199,7 @@ class Angle(Kind, is_continuous=True, is_curved=True):
 
 
 # All kinds: the place of each is its index in the arrays of an encoder, and in the kernel.
-KINDS = (
-    Number(),
-    Level(),
-    Missing(),
-    *map(Angle, ("year", "week", "day"), TURNS),
-)
+KINDS = (Number(), Level(), Missing(), *map(Angle, ("year", "week", "day"), TURNS))
 NUMBER, LEVEL, MISSING, YEAR, WEEK, DAY = range(len(KINDS))
 # The number of each kind in files; 1 and 4 are not used.
 IN_FILES = np.array([0, 2, 3, 5, 6, 7])
@@ -314,11 +309,9 @@ class Encoding:
         if not self.of_kind.turn:
             return np.zeros(0) if self.knots is None else self.knots[0]
         quarter, first, last = self.quarters(low, high)
-        return (
-            self.level + quarter * np.arange(first, last + 1)
-            if last - first < most
-            else np.zeros(0)
-        )
+        if last - first < most:
+            return self.level + quarter * np.arange(first, last + 1)
+        return np.zeros(0)
 
     def rounding(self, largest: float) -> float:
         """Return a bound of the rounding of u, for cells of at most the size `largest`.

@@ -66,7 +66,7 @@ ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 FLAG = -2 - len(KINDS_OF_CLOCKS)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Table:
     """The names of the columns of the training rows, and the levels of categories.
 
@@ -224,13 +224,6 @@ class Table:
         )
         return replace(self, levels=tuple(levels))
 
-    def is_same(self, other: Table | None) -> bool:
-        """Return whether another table, or None, has the same names, levels and clocks."""
-        own = self.names, self.levels, self.clocks, self.flags
-        return other is self or (
-            other is not None and own == (other.names, other.levels, other.clocks, other.flags)
-        )
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that a model's file holds of the table."""
         kind = [
@@ -269,10 +262,7 @@ class Table:
         kind, size, end = (integers(arrays, f"table_{name}") for name in ("kind", "size", "end"))
         text = arrays["table_text"]
         n = len(kind)
-        require(
-            n > 0 and bool(((kind >= FLAG) & (kind < len(PLAIN))).all()),
-            "table_kind",
-        )
+        require(n > 0 and bool(((kind >= FLAG) & (kind < len(PLAIN))).all()), "table_kind")
         most = np.where(kind >= 0, len(end), kind == -2)
         require(len(size) == n and bool(((size >= 0) & (size <= most)).all()), "table_size")
         n_names = len(end) - int(size.sum())
@@ -409,11 +399,9 @@ def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
     """
     order = own_order(column)
     order = in_their_order(column) if order is None and kind == "strings" else order
-    return (
-        None
-        if order is None
-        else list(dict.fromkeys(level_keys(where, level_cells(where, list(order)))))
-    )
+    if order is None:
+        return None
+    return list(dict.fromkeys(level_keys(where, level_cells(where, list(order)))))
 
 
 def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) -> tuple[Any, ...]:
@@ -522,11 +510,9 @@ class LevelNumbers(dict[Any, float]):
         self[None] = np.nan
 
     def __missing__(self, cell: Any) -> float:
-        return (
-            self._near.get(_single(cell), UNKNOWN)
-            if self._near and not isinstance(cell, str)
-            else UNKNOWN
-        )
+        if self._near and not isinstance(cell, str):
+            return self._near.get(_single(cell), UNKNOWN)
+        return UNKNOWN
 
 
 def in_float32(levels: Sequence[Any]) -> dict[Any, float]:

@@ -34,11 +34,7 @@ from .following import FIRST_DRAW
 from .fourier import Fourier
 from .growth import Bins
 from .laplacian import Bumps
-from .learning import (
-    LearningDictionary,
-    RandomCosines,
-    make_learning_dictionary,
-)
+from .learning import LearningDictionary, RandomCosines, make_learning_dictionary
 from .linear import Linear, inputs_times, linear_functions
 from .neurons import RandomNeurons, sines_of_few
 from .perceptron import Perceptron

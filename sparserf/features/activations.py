@@ -70,8 +70,8 @@ class ActivationFunction(ABC):
     has_steps : whether it jumps somewhere
     phase : the angle for which sigma(z) = cos(z + phase), or None
     folds : how many times it can be integrated in closed form
-    slope, bend : its first and second derivative, or a number where they are constant but for steps
-        and kinks
+    slope, bend : its first and second derivative, or a number where they are constant except at
+        steps and kinks
     """
 
     name: ClassVar[str]
@@ -313,11 +313,9 @@ class Sign(
 
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:
         """Return the sign integrated `folds` times: sign(z) z^folds / folds!."""
-        return (
-            np.sign(z) ** (folds + 1) * np.abs(z) ** folds / factorial(folds)
-            if folds
-            else self.value(z)
-        )
+        if folds:
+            return np.sign(z) ** (folds + 1) * np.abs(z) ** folds / factorial(folds)
+        return self.value(z)
 
     def line(self, m: np.ndarray, r: np.ndarray) -> Line:
         """Return constants above the sign, which may be 1 or -1 at 0, or lines from (l, -1) to (0,

@@ -149,11 +149,9 @@ class RandomDictionary:
     def _constrained(self, features, rng):
         """Return these draws, or where there are constraints, features like them that keep
         these."""
-        return (
-            features
-            if self.constraints is None
-            else constrained(features, self.constraints, self.through, rng)
-        )
+        if self.constraints is None:
+            return features
+        return constrained(features, self.constraints, self.through, rng)
 
     def batch(self, k: int) -> FeatureSet:
         """Return the features of batch k. Batch 0 begins with the features of the finite maps."""

@@ -97,8 +97,6 @@ class Bins:
         gaps : the `gap` of each column; None: 0
         """
         gaps = np.zeros(X.shape[1]) if gaps is None else gaps
-        if isinstance(n_bins, bool) or n_bins != int(n_bins) or not 1 <= n_bins <= MISSING:
-            raise ValueError(f"n_bins must be between 1 and {MISSING}, got {n_bins!r}")
         if isinstance(X, np.ndarray):
             return cls([column_edges(x, n_bins, gap) for x, gap in zip(X.T, gaps, strict=True)])
         columns = X.tocsc()
@@ -263,17 +261,16 @@ def steps_of(gradient: np.ndarray, curvature: np.ndarray, units: np.ndarray) -> 
 
 
 @dataclass(frozen=True)
-class Trees:
-    """How trees are drawn and how far they grow.
+class TreeOptions:
+    """How trees are drawn and how far they grow; `Rules` checks these numbers.
 
-    n_trees : how many trees grow
-    most_leaves : each has 2 to so many leaves
+    n_trees : the number of trees
+    most_leaves : each tree has from 2 to this many leaves
     row_share, column_share : the shares of all rows and columns that each tree sees
-    node_share : the share of the columns of its tree, as far as it may be split on them, that each
-        node sees
+    node_share : of the columns of its tree on which a node may be split, the share that it sees
     max_conditions : the most columns on which a box depends
-    min_samples : fewest rows of a node, in proportion to curvature
-    ridge : what is added to the curvature of each side
+    min_samples : the fewest rows of a node, each of which counts by its curvature
+    ridge : the number that is added to the curvature of each side
     """
 
     n_trees: int = 30
@@ -284,21 +281,6 @@ class Trees:
     max_conditions: int = 6
     min_samples: float = 5.0
     ridge: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, least in (("n_trees", 1), ("most_leaves", 2), ("max_conditions", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or value != int(value) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        for name in ("row_share", "column_share", "node_share"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(
-                    f"{name} must be above 0 and at most 1, got {getattr(self, name)!r}"
-                )
-        if not self.min_samples > 0:
-            raise ValueError(f"min_samples must be positive, got {self.min_samples!r}")
-        if not self.ridge >= 0:
-            raise ValueError(f"ridge must be at least 0, got {self.ridge!r}")
 
 
 class Order(NamedTuple):
@@ -357,7 +339,7 @@ class Forest:
     def __init__(
         self,
         n_bins: np.ndarray,
-        trees: Trees,
+        options: TreeOptions,
         rng: np.random.Generator,
         limits: BoxLimits | None = None,
     ):
@@ -366,17 +348,17 @@ class Forest:
         n_bins : the number of bins of each column
         """
         limits = BoxLimits() if limits is None else limits
-        n, d = trees.n_trees, len(n_bins)
-        n_columns = int(np.ceil(trees.column_share * d))
-        n_leaves = rng.integers(2, trees.most_leaves + 1, n)
-        self._row_share, self._seeds = trees.row_share, rng.integers(0, 2**64, n, np.uint64)
+        n, d = options.n_trees, len(n_bins)
+        n_columns = int(np.ceil(options.column_share * d))
+        n_leaves = rng.integers(2, options.most_leaves + 1, n)
+        self._row_share, self._seeds = options.row_share, rng.integers(0, 2**64, n, np.uint64)
         drawn = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (n, 1)), axis=1)[:, :n_columns]
         self._columns, self._n_bins, limits = np.sort(drawn, axis=1), n_bins, limits.typed
         ends = np.cumsum(2 * n_leaves - 1).tolist()
-        self._nodes = np.empty((ends[-1], trees.max_conditions, 4), np.int32)
+        self._nodes = np.empty((ends[-1], options.max_conditions, 4), np.int32)
         places = map(slice, [0, *ends], ends)
         self._trees = [
-            Tree(trees, self._nodes[place], seed, columns, n_bins, limits)
+            Tree(options, self._nodes[place], seed, columns, n_bins, limits)
             for place, seed, columns in zip(places, self._seeds, self._columns, strict=True)
         ]
 
@@ -415,9 +397,6 @@ class Forest:
         while any(map(len, nodes := [tree.asks() for tree in self._trees])):
             asked = self._pass(nodes)
             sums, counts = ask(asked)
-            if sums.shape != (asked.n_sums,) or counts.shape != asked.tree.shape:
-                wanted, got = ((asked.n_sums,), asked.tree.shape), (sums.shape, counts.shape)
-                raise ValueError(f"ask must return sums and counts of shapes {wanted}, got {got}")
             sums, counts = (np.ascontiguousarray(each, np.int64) for each in (sums, counts))
             at, ends = np.append(asked.at, asked.n_sums), np.cumsum([len(each) for each in nodes])
             parts = [

@@ -31,8 +31,8 @@ class Bumps:
     Parameters
     ----------
     centers : int, or array of shape (n_centers, n_features), default 1000
-        The centers; an integer: so many rows drawn from the training rows by their weights, or all
-        rows where there are fewer.
+        The centers; an integer: the number of centers, which are drawn from the training rows by
+        their weights, or all rows where there are fewer.
     gamma : float, None or "knn", default None
         Inverse width of the kernel, > 0. None: 1 / the median l1 distance of two training rows.
         "knn": 1 / the mean l1 distance to the 50th nearest row.

@@ -1,10 +1,10 @@
 """A dictionary that learns: draws that follow the features which a fit has accepted.
 
-The draws come in batches. The first batch is drawn from a base distribution: `RandomCosines`, of
-any bandwidth and of any number of inputs. Each further batch is in part drawn from it again and in
-part proposed: the weights w of accepted features, picked with probability in proportion to
-|coefficient|, are changed by one of five moves (`MOVES`). Moves whose proposals stayed in the fit
-get a larger share of the next batch. docs/learning.md has the measurements.
+The draws come in batches. The first batch is drawn from a base distribution, `RandomCosines` of any
+bandwidth and number of inputs. A part of each further batch is drawn from it again. The rest are
+proposals: weights w of accepted features, picked with probability in proportion to |coefficient|
+and changed by one of five moves (`MOVES`). Moves whose proposals have stayed in the fit get a
+larger share of the next batch. docs/learning.md has the measurements.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ class RandomCosines:
     """Cosines sqrt(2) cos(w'x + b) of random bandwidth and number of inputs, for some rows: the
     first draws of a dictionary.
 
-    The order q of w, the number of its nonzeros, is log-uniform from 1 to all; so is the bandwidth
-    c, from NARROWEST to WIDEST.
+    The order q of w, the number of its nonzeros, is log-uniform from 1 to the number of inputs, and
+    the bandwidth c from NARROWEST to WIDEST.
 
-    w_j = u_j / s_j, where s are, by even chance, the standard deviations of the inputs or their
-    ranges, in which an input that is nearly always the same counts for little. The u_j have the
-    size at which u'(x / s) is spread as it is for draws of the Gaussian kernel whose width is c
-    times the median distance between the rows x / s.
+    w_j = u_j / s_j, where s are, with equal probability, the standard deviations of the inputs or
+    their half ranges, with which an input that is nearly always the same counts little. The u_j are
+    normal, of the deviation with which u'(x / s) is spread as for draws of the Gaussian kernel
+    whose width is c times the median distance between the rows x / s.
 
     Draws that see a bound input are neurons of the SHAPES, each as often as the others.
 

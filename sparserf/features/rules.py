@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._base.arrays import is_foreign, namespace, to_host
-from .._base.checks import check_integer, check_real, is_sparse
+from .._base.arrays import namespace, to_host
+from .._base.checks import check_integer, check_real
 from .._base.random import draw_seed, sample_rows
 from .._base.threads import Workers
 from .._core.boxes import BinBoxes, correlate
@@ -34,10 +34,11 @@ from .growth import (
     BoxLimits,
     Forest,
     Order,
-    Trees,
+    TreeOptions,
     rounding_unit,
     steps_of,
 )
+from .thresholds import dense_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,11 +88,10 @@ class Rules:
     is alpha times the root of its standard deviation. The duality gap of a model is over the rules
     that were found, not over all boxes.
 
-    Batch by batch small trees are grown along the gradient of the loss, on random rows and columns,
-    of more leaves where there are more rows;
-    every node but the root is proposed as a box, and boxes that violate the optimality condition
-    enter, of those that hold the same rows the simplest. A path has one batch at each penalty, a
-    fit of a single penalty ten.
+    In each batch small trees are grown along the gradient of the loss, on random rows and columns,
+    with more leaves where there are more rows. Every node except the root is proposed as a box. Of
+    the boxes that violate the optimality condition, and of those with the same rows only the
+    simplest, enter the model. A path has one batch at each penalty, a fit of a single penalty ten.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ class Rules:
     n_bins : int, default 255
         The most different intervals into which a column is cut, 2 to 255.
     min_samples : int, optional
-        The fewest rows in a node of a tree and in its complement, at least 1. None: 5, with the
-        fourth root of the rows beyond 3,000.
+        The fewest rows in a node of a tree and in its complement, at least 1. None: 5, growing with
+        the fourth root of the number of rows beyond 3,000.
     max_leaves : int, optional
-        Each tree has 2 to so many leaves, at random. None: 60, with the root of the rows beyond
-        3,000, and at most 500.
+        Each tree has from 2 to this many leaves, at random. None: 60, growing with the square root
+        of the number of rows beyond 3,000, and at most 500.
     n_trees : int, default 10
         The trees that are grown for a batch.
     max_samples, max_features : float, default 0.7
@@ -169,12 +169,12 @@ class Rules:
                 raise ValueError(f"{name} must be at most 1, got {share}")
             object.__setattr__(self, name, share)
 
-    def trees(self, n_rows: int, n_inputs: int) -> Trees:
-        """Return how trees are grown on so many rows that see so many inputs."""
+    def trees(self, n_rows: int, n_inputs: int) -> TreeOptions:
+        """Return the options of trees that see n_inputs inputs of n_rows rows."""
         more = max(1.0, n_rows / FEW_ROWS)
         leaves = self.max_leaves or min(MOST_LEAVES, round(LEAVES * more**0.5))
         # At most as many leaves as rows: a tree reserves memory for all.
-        return Trees(
+        return TreeOptions(
             n_trees=self.n_trees,
             most_leaves=min(leaves, max(2, n_rows)),
             row_share=self.max_samples,
@@ -279,7 +279,7 @@ class RuleDictionary(FollowingDictionary):
     has_intercept : whether models have one: a box and the rows outside of it are then one feature
     """
 
-    trees: Trees
+    trees: TreeOptions
     seen: RuleInputs
     weight: np.ndarray
     has_intercept: bool = True
@@ -504,14 +504,10 @@ def _first_of_rows(key: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def _sums_in_boxes(
-    nodes: Nodes,
-    bins_of: Callable[[Block], np.ndarray],
-    block: Block,
-    *vectors: Array,
+    nodes: Nodes, bins_of: Callable[[Block], np.ndarray], block: Block, *vectors: Array
 ) -> np.ndarray:
     """Return the sums of row vectors over the rows of a block in the boxes that are nodes."""
-    each = np.stack([to_host(v) if is_foreign(v) else v for v in vectors])
-    return nodes.sums_in_boxes(bins_of(block), each, block.workers)
+    return nodes.sums_in_boxes(bins_of(block), np.stack(list(map(to_host, vectors))), block.workers)
 
 
 def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:
@@ -521,10 +517,7 @@ def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:
 
     def part(start):
         some = np.arange(start, min(start + size, block.n_rows))
-        X = block.take(some)
-        X = (to_host(X) if is_foreign(X) else X)[:, seen.inputs]
-        X = X.toarray() if is_sparse(X) else np.ascontiguousarray(X)
-        out[:, some] = seen.bins.transform(X, Workers(1))
+        out[:, some] = seen.bins.transform(dense_cells(block, some, seen.inputs), Workers(1))
 
     for _ in block.workers.map(part, range(0, block.n_rows, size)):
         pass
@@ -539,8 +532,7 @@ def _total_sizes(*vectors: Array) -> tuple[Array, ...]:
 
 def _steps(v: Array, h: Array, units: np.ndarray, n_rows: int) -> np.ndarray:
     """Return the steps of some of n_rows rows, of gradients n_rows v and curvatures n_rows h."""
-    own = (n_rows * (to_host(each) if is_foreign(each) else each) for each in (v, h))
-    return steps_of(*own, units)
+    return steps_of(n_rows * to_host(v), n_rows * to_host(h), units)
 
 
 def _histograms(

@@ -158,13 +158,18 @@ def _neighbours(inputs: np.ndarray, thresholds: Sequence[np.ndarray], block: Blo
     size = max(1, SORTED_CELLS // len(inputs))
 
     def part(start):
-        X = block.take(np.arange(start, min(start + size, block.n_rows)))
-        X = (to_host(X) if is_foreign(X) else X)[:, inputs]
-        X = X.toarray() if is_sparse(X) else X
+        X = dense_cells(block, np.arange(start, min(start + size, block.n_rows)), inputs)
         return np.hstack([_beside(x, t) for x, t in zip(X.T, thresholds, strict=True)])
 
     parts = list(block.workers.map(part, range(0, block.n_rows, size)))
     return np.max(parts, axis=0)
+
+
+def dense_cells(block: Block, rows: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    """Return some inputs of some rows of a block, dense, in the memory of this process."""
+    X = block.take(rows)
+    X = (to_host(X) if is_foreign(X) else X)[:, inputs]
+    return X.toarray() if is_sparse(X) else np.ascontiguousarray(X)
 
 
 def _beside(x, thresholds):

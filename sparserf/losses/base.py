@@ -221,11 +221,9 @@ class Loss:
         For a loss of degree 1 it is 1 / the robust spread of y, for the losses of amounts a power
         of their mean, and for all others 1. For several outputs it is the smallest of theirs.
         """
-        return (
-            min(1.0 / robust_spread(each, weight) for each in np.atleast_2d(y))
-            if self.degree == 1
-            else 1.0
-        )
+        if self.degree == 1:
+            return min(1.0 / robust_spread(each, weight) for each in np.atleast_2d(y))
+        return 1.0
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
         """Return the weight, in [0, 1), of a pseudo-row in the mean loss of held-out rows.

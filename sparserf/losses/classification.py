@@ -203,11 +203,9 @@ class Multinomial(Logistic):
         return p * (1.0 - p)
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        return (
-            super().conjugate(u, y)
-            if is_single(u)
-            else xlogx(clip_to_unit(u + where(y > 0, 1.0, u)))
-        )
+        if is_single(u):
+            return super().conjugate(u, y)
+        return xlogx(clip_to_unit(u + where(y > 0, 1.0, u)))
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:
         return (

@@ -292,11 +292,7 @@ def class_probabilities(thresholds: Sequence[float], f: Array) -> Array:
     xp, f = namespace(f), f[:, None]
     lower, upper, weights = (
         xp.astype(as_like(np.array(each), f), f.dtype)
-        for each in (
-            [-np.inf, *thresholds],
-            [*thresholds, np.inf],
-            probability_weights(thresholds),
-        )
+        for each in ([-np.inf, *thresholds], [*thresholds, np.inf], probability_weights(thresholds))
     )
     return weights * sigmoid(upper - f) * sigmoid(f - lower)
 

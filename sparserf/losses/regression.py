@@ -142,11 +142,9 @@ class Huber(Loss):
         return -self.delta * WIDENED, self.delta * WIDENED
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Huber:
-        return (
-            self
-            if self.delta is not None
-            else replace(self, delta=DELTA * robust_spread(y, weight))
-        )
+        if self.delta is not None:
+            return self
+        return replace(self, delta=DELTA * robust_spread(y, weight))
 
     def scaled(self, unit: float) -> Huber:
         return replace(self, delta=self.delta / unit)
@@ -265,11 +263,9 @@ class Quantile(Loss):
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Quantile:
         least = float(np.finfo(np.float64).smallest_subnormal)
-        return (
-            self
-            if self.smoothing is not None
-            else replace(self, smoothing=max(SMOOTHING * robust_spread(y, weight), least))
-        )
+        if self.smoothing is not None:
+            return self
+        return replace(self, smoothing=max(SMOOTHING * robust_spread(y, weight), least))
 
     def scaled(self, unit: float) -> Quantile:
         return replace(self, smoothing=self.smoothing / unit)

@@ -148,7 +148,7 @@ class Cox(Loss):
         """Return the loss with the times of events of these rows, (n_rows,) each, where it has
         none.
 
-        Raises ValueError if y says nothing of any f.
+        Raises ValueError if no f changes the likelihood of y.
         """
         if self.times is not None:
             return self

@@ -285,11 +285,7 @@ class CoreBlock(Block):
             for sums in self._each_slice(
                 part, sum(work), max(*at_least, ROWS_AN_OUTPUT * len(outputs))
             ):
-                totals = (
-                    [total + more for total, more in zip(totals, sums, strict=True)]
-                    if totals
-                    else sums
-                )
+                totals = [a + b for a, b in zip(totals, sums, strict=True)] if totals else sums
         for i, block in enumerate(features.blocks):
             if moments[i]:
                 totals[i] = block.correlations_from_moments(totals[i], squared)

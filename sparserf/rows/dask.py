@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
@@ -81,6 +82,7 @@ class PartitionError(Exception):
         self.k, self.what = k, what
 
 
+@dataclass(frozen=True, eq=False)
 class Partitioned:
     """A row vector, or for axis 0 a matrix with a line for each row, in parts that dask keeps where
     they were made.
@@ -90,9 +92,6 @@ class Partitioned:
 
     parts: Sequence[Any]
     axis: int
-
-    def __init__(self, parts: Sequence[Any], axis: int):
-        self.parts, self.axis = parts, axis
 
 
 class PartitionedVectors(RowVectors):
@@ -297,9 +296,7 @@ class DaskRows(RemoteRows):
 
 def task(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return a task that calls the function, once."""
-    from dask import delayed
-
-    return delayed(function, pure=False, traverse=False)(*arguments)
+    return sent_once(function)(*arguments)
 
 
 def sent_once(answer: Callable[..., Any]) -> Any:

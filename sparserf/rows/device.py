@@ -350,11 +350,9 @@ class ArrayBlock(Block):
     def _put(self, values, dtype=None):
         """Copy an ndarray to the device, in its dtype or in another; return an array that is there
         already as it is."""
-        return (
-            from_host(values, self.xp, self.device, dtype)
-            if isinstance(values, np.ndarray)
-            else values
-        )
+        if isinstance(values, np.ndarray):
+            return from_host(values, self.xp, self.device, dtype)
+        return values
 
     def _zeros(self, shape):
         """Return zeros in the widest dtype."""

@@ -106,7 +106,7 @@ class FewValues:
         return FewValues(is_few, column[stays], value[stays])
 
     def by_column(self, is_asked: np.ndarray, most: int) -> dict[int, np.ndarray]:
-        """Return {column: its values} of the columns in a mask that have at most so many values."""
+        """Return {column: its values} of the columns in a mask that have at most `most` values."""
         n_values = np.bincount(self.column, minlength=len(is_asked))
         asked = np.flatnonzero(is_asked & (n_values > 0) & (n_values <= most))
         first = np.searchsorted(self.column, asked)

@@ -225,13 +225,7 @@ class Rows(ABC):
         weights: RowVector,
         dtype: DTypeLike | None = None,
     ) -> np.ndarray:
-        """Return Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)), for
-        weights >= 0.
-
-        right : features, or indices of features in `left`.
-        dtype : the dtype of the products and of their sums over some thousand rows; None: that of
-            X.
-        """
+        """Return Phi_left' diag(weights) Phi_right, as `Block.gram` of all rows."""
         return check_no_overflow(
             self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights)
         )

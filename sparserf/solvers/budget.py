@@ -51,10 +51,7 @@ class Budget:
     cuts: Counter[str]
 
     def __init__(
-        self,
-        most: float = np.inf,
-        deadline: float = _deadline.NEVER,
-        within: Budget | None = None,
+        self, most: float = np.inf, deadline: float = _deadline.NEVER, within: Budget | None = None
     ):
         self._most, self._spent, self.deadline, self._within = most, 0.0, deadline, within
         self.cuts = Counter()

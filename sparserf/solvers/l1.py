@@ -358,7 +358,7 @@ def prox_newton(
     """Move the working set A, by prox-Newton from its iterate, until the duality gap over it is at
     most tol.
 
-    The objective never rises, but for rounding. The end is above tol where no step lowers the
+    The objective never rises by more than rounding. The end is above tol where no step lowers the
     objective by more than rounding, the budget of A is spent, or max_iter steps are done.
 
     share : the share of the largest violation that may remain after a step

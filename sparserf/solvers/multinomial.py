@@ -66,10 +66,11 @@ class MultinomialProblem(Problem):
     ) -> None:
         """Let each class move in its turn, from margins z of all, in time O(n) each.
 
-        Kept are, for each row, the log of the sum of e^z over the classes behind each class, as
-        they were at the start of the sweep; the same over the classes whose turn is over, as they
-        have moved; and the margin of the row's own class. No class is ever taken out of a sum
-        again, in which all the others may have been lost to rounding.
+        What the other classes add up to is computed for each row from three parts: the log of the
+        sum of e^z over the classes behind this one, as they were at the start of the sweep; the
+        same over the classes whose turn is over, as they have moved; and the margin of the row's
+        own class. No class is subtracted from a sum of all, in which the others may have been lost
+        to rounding.
 
         fits : the fit of each class
         move : a function of the fit of a class and the target of the loss CLASS_VERSUS_REST, which

@@ -318,11 +318,9 @@ class Sums:
         shift = np.zeros_like(mean) if _depends_on_means(method, options) else mean
         Phi, y = np.hsplit(rows + (mean - shift), [len(self.features)])
         models = method(np.ascontiguousarray(Phi), y[:, 0] if self._one_output else y, **arguments)
-        return (
-            [self._restore(each, shift) for each in models]
-            if isinstance(models, list)
-            else self._restore(models, shift)
-        )
+        if isinstance(models, list):
+            return [self._restore(each, shift) for each in models]
+        return self._restore(models, shift)
 
     @cached_property
     def _mean_and_rows(self):

@@ -69,7 +69,7 @@ def test_cells_of_every_library(frame, name):
     ):
         np.testing.assert_array_equal(table.read(other), X)
     again = Table.from_arrays(table.to_arrays())
-    assert table.is_same(again) and pickle.loads(pickle.dumps(table)).is_same(table)
+    assert table == again == pickle.loads(pickle.dumps(table))
 
 
 def arrow(values, kind):
@@ -461,7 +461,7 @@ def test_every_library_and_the_file(models, name, tmp_path):
         srf.SparseModel.from_json(model.to_json()),
         pickle.loads(pickle.dumps(model)),
     ):
-        assert other.features.encoder.table.is_same(model.features.encoder.table)
+        assert other.features.encoder.table == model.features.encoder.table
         for X in (
             table,
             pl.from_pandas(table),

@@ -855,14 +855,14 @@ def test_tables_are_restored_from_arrays(table):
         array.dtype in (np.int64, np.uint8) for array in written.values()
     )
     back = Table.from_arrays(written)
-    assert back.is_same(table) and table.is_same(back)
+    assert back == table
     assert repr(back) == repr(table)  # the kinds of levels, too
     assert Table.from_arrays({"other": np.zeros(1)}) is None
 
 
 def test_strings_that_are_no_unicode_are_kept():
     table = Table(("\ud800",), (("\udfff", "\ud83d\ude00", "\0"),))
-    assert Table.from_arrays(table.to_arrays()).is_same(table)
+    assert Table.from_arrays(table.to_arrays()) == table
 
 
 def file_of(names, *columns):
@@ -949,7 +949,7 @@ def test_levels_that_some_rows_lack():
     np.testing.assert_array_equal(some, [[1, 4, 1], [np.nan, 3, 0], [0, 2, 1]])
     assert fewer.levels == (("y", "z"), None, ("u", "v")) and fewer.names == table.names
     same, every = table.for_rows(X)
-    assert same is X and every.is_same(table)
+    assert same is X and every == table
     none, without = table.for_rows(X[[2]])
     np.testing.assert_array_equal(none, [[np.nan, 3, 0]])
     assert without.levels == ((), None, ("u",))
@@ -959,11 +959,11 @@ def test_levels_that_some_rows_lack():
 def test_tables_that_read_the_same():
     X = pd.DataFrame({"a": ["x", "y"], "b": [1, 2]})
     table, again = Table.learn(X)[1], Table.learn(X)[1]
-    assert table.is_same(table) and table.is_same(again) and not table.is_same(None)
-    assert not table.is_same(Table.learn(X[["b", "a"]])[1])
-    assert not table.is_same(Table.learn(X, ["b"])[1])
-    assert not table.is_same(Table.learn(X[:1])[1])
-    assert not table.is_same(Table.learn(X.to_numpy(object), [0])[1])
+    assert table == again
+    assert table != Table.learn(X[["b", "a"]])[1]
+    assert table != Table.learn(X, ["b"])[1]
+    assert table != Table.learn(X[:1])[1]
+    assert table != Table.learn(X.to_numpy(object), [0])[1]
 
 
 def test_a_table_is_pickled_without_what_it_can_make_again():
@@ -1063,7 +1063,7 @@ def test_columns_are_read_together_as_one_by_one(library, kind, monkeypatch):
         lambda *args, of=table_module.cells_of: one_by_one.append(1) or of(*args),
     )
     alone, same = Table.learn(X)
-    assert len(one_by_one) == 40 and table.is_same(same) and together.dtype == alone.dtype
+    assert len(one_by_one) == 40 and table == same and together.dtype == alone.dtype
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_array_equal(read, alone)
 

@@ -10,7 +10,6 @@ trees     draws of rows and histograms against loops; whole trees against a plai
           on directions; sums over all rows in nodes
 """
 
-import re
 from itertools import pairwise
 
 import numpy as np
@@ -28,7 +27,7 @@ from sparserf.features.growth import (
     Forest,
     Order,
     Pass,
-    Trees,
+    TreeOptions,
     column_edges,
     rounding_unit,
     steps_of,
@@ -616,7 +615,7 @@ def test_trees_are_those_of_a_plain_growth(max_conditions, node_share, limits):
     is_used = np.arange(n) % 9 > 0
     gradient = is_used * (rng.standard_normal(n) + (bins[2] > 4) * (bins[1] == 1))
     steps, units, gradient, curvature = in_units(gradient, is_used * rng.random(n))
-    trees = Trees(
+    trees = TreeOptions(
         n_trees=3,
         most_leaves=9,
         node_share=node_share,
@@ -634,7 +633,7 @@ def test_trees_are_those_of_a_plain_growth(max_conditions, node_share, limits):
 
 def grow(rng_seed, bins, gradient, n_bins, workers=1, cuts=None, limits=None, **trees):
     """Return the boxes of trees on rows in memory, or on some chunks of them."""
-    forest = Forest(n_bins, Trees(**trees), np.random.default_rng(rng_seed), limits)
+    forest = Forest(n_bins, TreeOptions(**trees), np.random.default_rng(rng_seed), limits)
     steps, units = in_units(gradient, np.ones(len(gradient)))[:2]
     if cuts is None:
         forest.grow(bins, steps, units, Workers(workers))
@@ -686,7 +685,7 @@ def test_trees_are_the_same_at_all_levels(rng, n):
     grown = []
     for level in range(len(LEVELS)):
         boxes = np.empty((39, 3, 4), np.int32)
-        tree = Tree(Trees(), boxes, 7, np.arange(5, dtype=np.int32), n_bins, level=level)
+        tree = Tree(TreeOptions(), boxes, 7, np.arange(5, dtype=np.int32), n_bins, level=level)
         tree.grow(bins, steps, units)
         grown.append(boxes.tobytes())
         assert len(tree.asks()) == 0
@@ -728,7 +727,7 @@ def test_sums_in_nodes_are_those_in_their_boxes(rng, n, limits):
     bins[:3, sees] = np.minimum(bins[:3, sees], n_bins[:3, None] - 1)
     gradient += 1.0 * (bins[2] > 4) - (bins[1] == 1)
     steps, units = in_units(sees * gradient, sees * 1.0)[:2]
-    forest = Forest(n_bins, Trees(n_trees=5), np.random.default_rng(0), LIMITS[limits])
+    forest = Forest(n_bins, TreeOptions(n_trees=5), np.random.default_rng(0), LIMITS[limits])
     forest.grow(bins, steps, units, Workers(1))
     nodes, boxes = forest.nodes(), forest.boxes()
     v = rng.integers(-9, 10, (3, n)) / 4
@@ -760,35 +759,6 @@ def test_single_rows_columns_and_values_grow_nothing():
 # ---------------------------------------------------------------- bad input
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize("n_bins", [0, 256, 2.5, True])
-def test_bins_that_are_too_many(n_bins):
-    with pytest.raises(
-        ValueError, match=re.escape(f"n_bins must be between 1 and 255, got {n_bins!r}")
-    ):
-        Bins.of_sample(np.zeros((3, 1)), n_bins)
-
-
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("n_trees", 0),
-        ("most_leaves", 1),
-        ("max_conditions", 0),
-        ("row_share", 0.0),
-        ("column_share", 1.5),
-        ("node_share", -1),
-        ("min_samples", 0),
-        ("ridge", -1.0),
-        ("ridge", np.nan),
-    ],
-)
-def test_trees_that_cannot_be(argument, value):
-    with pytest.raises(ValueError, match=f"{argument} must be .*got {value}"):
-        Trees(**{argument: value})
-
-
 def test_arrays_that_kernels_refuse(rng):
     boxes, bins = random_boxes(rng, 3), random_bins(rng, 100)
     bits, v = np.zeros((3, 2), np.uint64), np.zeros((1, 100))
@@ -805,7 +775,7 @@ def test_arrays_that_kernels_refuse(rng):
         splits = np.array([split, [-1] * 4, [-1] * 4], np.int32)
         sums_in_nodes(splits, np.array(first), bins, v, np.zeros((1, 3)), 0, stop)
 
-    tree = Tree(Trees(), nodes, 0, columns, n_bins)
+    tree = Tree(TreeOptions(), nodes, 0, columns, n_bins)
     number = (
         np.zeros((1, 1), np.int32),
         np.zeros((1, 1)),
@@ -848,20 +818,27 @@ def test_arrays_that_kernels_refuse(rng):
         ),
         (
             "boxes must have an odd number of nodes",
-            lambda: Tree(Trees(), nodes[:2], 0, columns, n_bins),
+            lambda: Tree(TreeOptions(), nodes[:2], 0, columns, n_bins),
         ),
-        ("columns must be below 4, got 4", lambda: Tree(Trees(), nodes, 0, columns, n_bins[:4])),
+        (
+            "columns must be below 4, got 4",
+            lambda: Tree(TreeOptions(), nodes, 0, columns, n_bins[:4]),
+        ),
         (
             "n_bins must be between 1 and 255, got 256",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins + 1),
+            lambda: Tree(TreeOptions(), nodes, 0, columns, n_bins + 1),
         ),
         (
             "monotone must have 5 columns, got 4",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, BoxLimits(monotone=np.zeros(4)).typed),
+            lambda: Tree(
+                TreeOptions(), nodes, 0, columns, n_bins, BoxLimits(monotone=np.zeros(4)).typed
+            ),
         ),
         (
             "groups must have 5 columns, got 2",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, BoxLimits(np.ones((1, 2))).typed),
+            lambda: Tree(
+                TreeOptions(), nodes, 0, columns, n_bins, BoxLimits(np.ones((1, 2))).typed
+            ),
         ),
         ("bins must have 5 columns, got 4", lambda: tree.grow(bins[:4], steps, units)),
         (

@@ -73,7 +73,7 @@ def in_chunks(frame, asked=None, **more):
 def is_same_model(model, other, X):
     """Check that two models have the same table, and the same predictions up to the order of
     sums."""
-    assert model.features.encoder.table.is_same(other.features.encoder.table)
+    assert model.features.encoder.table == other.features.encoder.table
     np.testing.assert_allclose(
         model.decision_function(X), other.decision_function(X), rtol=1e-6, atol=1e-7
     )

@@ -35,7 +35,7 @@ def test_a_fit_is_that_of_a_frame_in_memory(parts, categorical):
     given = {"alpha": 1e-3, "n_components": 100, "rng": 0, "categorical": categorical}
     in_memory, by_parts = (srf.sparse_rf(each, y, **given) for each in (X, frame))
     own, other = (model.features.encoder.table for model in (by_parts, in_memory))
-    assert own.is_same(other) and own.levels[1] == ("u", "v", "w")
+    assert own == other and own.levels[1] == ("u", "v", "w")
     assert np.allclose(by_parts.predict(frame), in_memory.predict(X), rtol=1e-4, atol=1e-4)
     assert np.array_equal(in_memory.predict(frame), in_memory.predict(X))
     assert np.array_equal(by_parts.predict(frame[X.columns[::-1]]), by_parts.predict(X))

@@ -74,7 +74,7 @@ class FeatureBlock(ABC):
     is_bounded = False
     # Whether the features are cosines or sines, which have a phase.
     is_periodic = False
-    # Whether the features are linear functions, but for a constant.
+    # Whether the features are linear functions plus a constant.
     is_linear = False
     # Whether the features are near 0 except around a center: many of them can fit any values of the
     # training rows, and say nothing elsewhere.

@@ -317,9 +317,7 @@ class BoxTerm(Term):
 
 
 def conditions(
-    name: str,
-    asked: Sequence[tuple[int, float, float]],
-    encoder: ColumnEncoder | None,
+    name: str, asked: Sequence[tuple[int, float, float]], encoder: ColumnEncoder | None
 ) -> list[str]:
     """Return in words the conditions on one column that its encodings lie in intervals.
 

@@ -174,11 +174,8 @@ class Bump(Term):
         """Return (the mean of exp(-sum_v w_v |u_v - c_v|) over pieces, 0): on a line the exponent
         is linear between the centers."""
         pieces, is_here = pieces.seen_by(self.encodings)
-        weights, centers, (middle, half) = (
-            self.weights[is_here],
-            self.centers[is_here],
-            (pieces.middle, pieces.half),
-        )
+        weights, centers = self.weights[is_here], self.centers[is_here]
+        middle, half = pieces.middle, pieces.half
         with np.errstate(divide="ignore", invalid="ignore"):
             place = np.where(half != 0, np.clip((centers - middle) / half, -1, 1), 1.0)
         ends = np.ones((len(place), 1))
