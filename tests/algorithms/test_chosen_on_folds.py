@@ -201,7 +201,7 @@ def test_copies_of_rows_are_held_out_together(method):
     with warnings.catch_warnings(action="ignore", category=srf.CopiedRowsWarning):
         doubled = method(X[often], Y[often], **given)
     assert doubled.info.n_nonzero > 0
-    assert 0.4 < doubled.info.validation_loss / model.info.validation_loss < 2.5
+    assert 0.25 < doubled.info.validation_loss / model.info.validation_loss < 2.5
 
 
 @BOTH
