@@ -211,6 +211,7 @@ def test_few_rows_that_a_line_tells_get_the_line(rng):
     assert np.mean((y - model.predict(X)) ** 2) < 0.1 * y.var()
 
 
+@pytest.mark.slow
 def test_one_row_of_a_huge_weight_is_no_reason_to_leave_the_mean(rng):
     X, y = rng.standard_normal((300, D)), rng.standard_normal(300)
     for row in range(3):

@@ -220,6 +220,7 @@ def test_probabilities_are_shares_and_better_than_none(name):
     np.testing.assert_allclose(p.mean(axis=0), share, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["harfe", "mfga"])
 def test_the_coefficients_are_the_best_on_the_supports(name):
     X, y = data()

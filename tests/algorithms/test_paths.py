@@ -224,6 +224,7 @@ def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objecti
     assert way_begun(losses, objectives, n_ways) == way
 
 
+@pytest.mark.slow
 def test_less_effort_has_fewer_terms_on_a_path(monkeypatch):
     """Poor draws need more terms, which take longer than good ones."""
     shares, begin = [], paths.MemberFits.__init__

@@ -169,6 +169,7 @@ def test_the_same_bits_for_any_number_of_workers():
         np.testing.assert_array_equal(one.features.transform(X), other.features.transform(X))
 
 
+@pytest.mark.slow
 def test_made_rows_have_cells_of_rows_and_keep_the_encodings_of_a_cell_together(rng):
     table = pd.DataFrame({"a": rng.standard_normal(60), "b": rng.permutation(list("uvwxyz") * 10)})
     y = table["a"].to_numpy() ** 2 + (table["b"] == "u")
