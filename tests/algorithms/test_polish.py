@@ -229,7 +229,7 @@ def test_few_rows_that_differ(Z):
         assert change(model, small, Z) < 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_fit_of_few_terms_is_nearer_than_terms_alone():
     """Of sparse_rf with max_terms, on rows that it has not seen, in the mean over data: beside the
     best terms of the whole model as they are."""

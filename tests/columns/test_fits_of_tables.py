@@ -347,7 +347,7 @@ def test_plots_of_a_category_without_levels():
     plt.close("all")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_skewed_columns():
     """Where inputs have long tails, members that do not mind them reduce the error of cosines."""
     rng = np.random.default_rng(0)
