@@ -206,7 +206,7 @@ def distill(
     >>> import numpy as np, sparserf as srf
     >>> X = np.random.default_rng(0).uniform(-2, 2, (300, 2))
     >>> teacher = lambda X: np.sin(3 * X[:, 0]) * X[:, 1]  # or the predict of any model
-    >>> model = srf.distill(teacher, X, max_terms=50, n_made=2000, rng=0)
+    >>> model = srf.distill(teacher, X, max_terms=50, n_made=700, effort=0.2, rng=0)
     >>> len(model.features) <= 50, model.info.fidelity > 0.98
     (True, True)
     """

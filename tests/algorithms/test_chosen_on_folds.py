@@ -53,6 +53,7 @@ def test_the_call_with_what_was_chosen_gives_the_same_model(method, loss):
     assert again.info.chosen is None
 
 
+@pytest.mark.slow
 @BOTH
 def test_one_of_both_may_be_given(method):
     few = method(X, Y, n_nonzero_coefs=4, **SMALL)
@@ -123,6 +124,7 @@ def test_few_rows(method, n):
     assert np.isfinite(model.predict(X)).all()
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_class_of_one_row(method):
     """Its fold would have nothing to fit of it: it is never held out."""
@@ -132,6 +134,7 @@ def test_a_class_of_one_row(method):
         method(X[:2], [0, 1], loss="logistic", **SMALL)
 
 
+@pytest.mark.slow
 @BOTH
 def test_huge_targets(method):
     model = method(X, 1e300 * Y, **SMALL)
@@ -153,6 +156,7 @@ def test_outputs_of_mfga_share_their_terms():
     np.testing.assert_allclose(model.coef[1], 2 * model.coef[0], rtol=1e-6)
 
 
+@pytest.mark.slow
 @BOTH
 def test_which_rows_are_held_out(method):
     """Rows of a group are held out together, a mask says which are, and pairs are folds."""
@@ -201,7 +205,7 @@ def test_copies_of_rows_are_held_out_together(method):
     with warnings.catch_warnings(action="ignore", category=srf.CopiedRowsWarning):
         doubled = method(X[often], Y[often], **given)
     assert doubled.info.n_nonzero > 0
-    assert 0.3 < doubled.info.validation_loss / model.info.validation_loss < 2.5
+    assert 0.25 < doubled.info.validation_loss / model.info.validation_loss < 2.5
 
 
 @BOTH

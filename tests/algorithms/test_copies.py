@@ -31,7 +31,7 @@ def excess(model):
     return np.mean((model.predict(Z) - Z[:, 0]) ** 2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("copied", [True, False])
 def test_a_bootstrap_sample_is_fitted_as_one_without_copies(copied):
     """Before, 96 to 183 terms, an excess of .14 to .37, and a loss told of .42 to .79 of 1."""
@@ -42,7 +42,7 @@ def test_a_bootstrap_sample_is_fitted_as_one_without_copies(copied):
     assert 0.8 < np.mean(told) < 1.3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_rare_class_that_was_copied():
     """Before, some 1,000 terms, and a loss told of .03."""
     terms, told = [], []

@@ -84,8 +84,8 @@ def test_a_linear_target_is_predicted_as_by_least_squares(rng, layout):
     assert error < 1.2 * of_line
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("n_classes", [2, 3])
 def test_words_that_each_tell_little_are_predicted_by_all_of_them(n_classes):
     """Better than by a model of a few of the inputs."""
     rng, n = np.random.default_rng(0), 400

@@ -45,6 +45,7 @@ def test_a_sum_of_cosines_is_recovered():
     assert model.info.fidelity > 0.999
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fidelity_is_that_of_the_rows_kept_apart(weighted):
     teacher, weight = (

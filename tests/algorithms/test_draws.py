@@ -52,6 +52,7 @@ def test_draws_are_looked_at_where_they_may_violate():
     assert 2 * len(phi.T) < sum(looked) < 6 * len(phi.T)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(seeds, st.floats(-30, 30), st.sampled_from(["normal", "far", "heavy"]))
 @as_within_a_call

@@ -223,6 +223,7 @@ def linear_table(rng, n=250):
     )
 
 
+@pytest.mark.slow
 def test_what_has_no_weight_is_not_written(rng):
     """In no language: neither columns nor levels."""
     X, y = linear_table(rng)

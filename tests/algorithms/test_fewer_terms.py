@@ -72,6 +72,7 @@ def test_the_change_is_within_what_it_may_cost(case, rng):
     assert 0 < fewer[1] < fewer[0] < len(model.support)
 
 
+@pytest.mark.slow
 def test_on_many_rows_the_loss_rises_by_what_was_asked_for(rng):
     """Without made rows the mean square of the change, times half the curvature, is what it may
     cost."""
@@ -109,6 +110,7 @@ def test_of_many_terms_those_that_vary_most_may_stay(rng):
     assert set(few.support) <= set(model.support[np.argsort(-varies)[:15]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["squared", "poisson"])
 def test_made_rows_keep_the_model_between_the_rows(case, monkeypatch):
     """With them the pruned model is nearer to what it was on new rows: with a loss whose curvature

@@ -220,6 +220,7 @@ def test_probabilities_are_shares_and_better_than_none(name):
     np.testing.assert_allclose(p.mean(axis=0), share, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["harfe", "mfga"])
 def test_the_coefficients_are_the_best_on_the_supports(name):
     X, y = data()
@@ -270,7 +271,7 @@ def test_csr_is_dense(name):
 
 @each
 def test_paths_and_callbacks(name):
-    X, y = data(n=150)
+    X, y = data(n=80)
     seen = []
     model = FITS[name](X, y, loss="multinomial", callback=lambda info: seen.append(info))
     assert (
@@ -279,7 +280,7 @@ def test_paths_and_callbacks(name):
         and all(np.diff(model.info.objective) <= 0)
     )
     ended = FITS[name](X, y, loss="multinomial", callback=lambda info: True)
-    assert ended.predict_proba(X).shape == (150, 3)
+    assert ended.predict_proba(X).shape == (80, 3)
 
 
 @pytest.mark.slow

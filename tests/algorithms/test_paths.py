@@ -131,7 +131,7 @@ def test_a_signal_in_few_rows_is_found():
     assert found >= 8
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_waves_of_two_inputs_are_found(seed):
     rng = np.random.default_rng(seed)
@@ -142,7 +142,7 @@ def test_waves_of_two_inputs_are_found(seed):
     assert np.mean((p - f[600:]) ** 2) < 0.03 * f.var()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [0, 1])
 def test_smooth_targets_are_not_seen_in_ranks(seed):
     """In ranks a smooth function is rough: folds that see them leave them, and the error is a tenth
@@ -224,6 +224,7 @@ def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objecti
     assert way_begun(losses, objectives, n_ways) == way
 
 
+@pytest.mark.slow
 def test_less_effort_has_fewer_terms_on_a_path(monkeypatch):
     """Poor draws need more terms, which take longer than good ones."""
     shares, begin = [], paths.MemberFits.__init__

@@ -115,6 +115,7 @@ def test_rules_that_must_rise_get_no_negative_points():
     assert (score.model.decision_function(high) >= score.model.decision_function(low)).all()
 
 
+@pytest.mark.slow
 def test_a_table_prints_and_is_read_back():
     """Names and levels that are hostile stay in their cells."""
     rng = np.random.default_rng(0)

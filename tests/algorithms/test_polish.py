@@ -169,6 +169,7 @@ def test_the_same_bits_for_any_number_of_workers():
         np.testing.assert_array_equal(one.features.transform(X), other.features.transform(X))
 
 
+@pytest.mark.slow
 def test_made_rows_have_cells_of_rows_and_keep_the_encodings_of_a_cell_together(rng):
     table = pd.DataFrame({"a": rng.standard_normal(60), "b": rng.permutation(list("uvwxyz") * 10)})
     y = table["a"].to_numpy() ** 2 + (table["b"] == "u")
@@ -228,7 +229,7 @@ def test_few_rows_that_differ(Z):
         assert change(model, small, Z) < 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_fit_of_few_terms_is_nearer_than_terms_alone():
     """Of sparse_rf with max_terms, on rows that it has not seen, in the mean over data: beside the
     best terms of the whole model as they are."""

@@ -355,6 +355,7 @@ def test_weights_that_are_all_alike_are_none(rng, loss, options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_one_row_may_have_almost_all_the_weight(loss):
     """Coefficients of terms that only other rows need are then tiny; draws follow them all the

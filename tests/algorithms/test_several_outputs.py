@@ -72,6 +72,7 @@ def test_constraints_hold_for_each_target(how):
         assert (np.diff(model.predict(rows).reshape(30, 20, 2), axis=0) >= -1e-9).all()
 
 
+@pytest.mark.slow
 def test_words_and_gaps_of_several_targets():
     pd = pytest.importorskip("pandas")
     X, t, other, _ = table(2, N)

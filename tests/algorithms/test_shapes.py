@@ -319,6 +319,7 @@ def test_every_home_of_rows_has_the_same_dictionary():
             assert len(model.features) and is_kept(model, X, **arguments)
 
 
+@pytest.mark.slow
 def test_an_estimator():
     from sklearn.base import clone
 
@@ -454,6 +455,7 @@ def test_maps_that_cannot_keep_them():
         )
 
 
+@pytest.mark.slow
 def test_nothing_asked_is_nothing_changed():
     X, y = table(100, 0)
     one, other = (

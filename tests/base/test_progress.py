@@ -160,6 +160,7 @@ def rows_of(written, width=300):
     return ["".join(row).rstrip() for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [None, logging.WARNING])
 def test_lines_on_standard_error_where_no_logger_takes_them(level, monkeypatch, capsys):
     """A fit that writes to a pipe logs to standard error, whether logging is not set up, or for
@@ -322,6 +323,7 @@ def test_fits_within_a_call_show_how_far_it_is(name, monkeypatch):
     np.testing.assert_array_equal(shown, call(verbose=False, rng=0))
 
 
+@pytest.mark.slow
 def test_a_fit_in_a_callback_is_no_part_of_the_work(caplog):
     caplog.set_level("INFO", "sparserf")
     seen = []

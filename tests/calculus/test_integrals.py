@@ -74,6 +74,7 @@ def test_functions_of_several_inputs(models, activation, n_inputs, rng):
         assert error < 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=n_examples(10), deadline=None)
 @given(
     st.floats(-3, 3),
@@ -108,6 +109,7 @@ def test_levels_count_equally(of_frame):
     assert abs(each[0] - model.decision_function(row)[0]) < 1e-12
 
 
+@pytest.mark.slow
 def test_a_point_and_limits(models):
     model = models["auto"]
     point = dict(enumerate([0.3, -0.2, 0.1, 0.5]))

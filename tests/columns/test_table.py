@@ -812,6 +812,7 @@ def test_a_frame_of_narwhals_is_read():
     check(nw.from_native(pl.DataFrame({"a": ["x", "y"]})), [[0], [1]], (("x", "y"),))
 
 
+@pytest.mark.slow
 def test_no_library_of_data_frames_is_imported_without_one(tmp_path):
     """Importing the package, and reading arrays, imports no library of data frames, nor
     scikit-learn."""

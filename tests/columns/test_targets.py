@@ -70,6 +70,7 @@ LABELS_OF_LIBRARIES = {
 }
 
 
+@pytest.mark.slow
 def test_labels_of_any_library():
     plain = FITS["mfga"](SIGNS, loss="logistic")
     for name, y in LABELS_OF_LIBRARIES.items():

@@ -656,6 +656,7 @@ def test_rows_in_memory_grow_the_boxes_of_passes(rng, n, d):
     assert len(in_memory) > 0 or n < 7
 
 
+@pytest.mark.slow
 def test_wide_rows_whose_trees_keep_few_histograms_grow_the_boxes_of_passes(rng):
     n, d = 20_000, 1000
     bins = rng.integers(0, 255, (d, n), np.uint8)

@@ -523,6 +523,7 @@ def is_canonical_oracle(indptr, indices, n_columns):
     return all(np.all(np.diff(row) > 0) and np.all((0 <= row) & (row < n_columns)) for row in rows)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 2), st.integers(0, 2**32 - 1))
 def test_is_canonical_sees_every_fault(n, d, n_faults, seed):

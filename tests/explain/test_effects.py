@@ -22,6 +22,7 @@ def explained(figure):
     )
 
 
+@pytest.mark.slow
 def test_a_projection_finds_the_sum_that_is_there():
     """For f = sin 3a + b c fitted by features of all four inputs, the curve and the surface are
     found."""

@@ -214,6 +214,7 @@ def test_what_formulas_leave_out_is_said(models):
     assert tight.split("f[")[1].count("e-14") == few.shape[1] - 1
 
 
+@pytest.mark.slow
 def test_views_are_defined(models, of_frame):
     """A formula defines each function of a column that it uses, or says where it is defined
     exactly."""

@@ -50,6 +50,7 @@ def test_code_computes_what_the_model_does(models, name):
     assert_predicts(model, model.formula("javascript"), rows, rows.tolist())
 
 
+@pytest.mark.slow
 def test_rows_of_a_data_frame(of_frame):
     """Rows are objects; cells are missing, levels unknown, numbers far away."""
     model, data = of_frame
@@ -160,6 +161,7 @@ def test_counts_in_csr_rows():
     assert_predicts(model, model.formula("javascript"), counts, counts.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "poisson"])
 def test_code_stays_within_the_limits(loss):
     y = np.exp(Y) if loss == "poisson" else Y

@@ -74,6 +74,7 @@ def quarter_turned(part):
     return FeatureSet(blocks, part.n_features_in)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(seeds)
 def test_sets_of_interleaved_kinds(seed):

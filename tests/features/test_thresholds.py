@@ -79,6 +79,7 @@ def test_a_threshold_is_between_its_neighbours_in_either_precision(pair):
             assert as_single(t) == one and as_single(np.nextafter(t, np.inf)) == other
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.integers(-(10**6), 10**6), st.integers(1, 10**4), st.sampled_from([1e-9, 1e-2, 0.1, 1, 1e5])

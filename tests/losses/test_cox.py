@@ -122,6 +122,7 @@ def test_the_partial_likelihood_falls_from_round_to_round():
     assert least < values[-1] < least + 1e-3 * (values[0] - least)
 
 
+@pytest.mark.slow
 def test_weights_are_duplicates_and_rows_of_weight_0_are_none():
     weight = np.random.default_rng(2).integers(0, 3, len(X))
     often = np.repeat(np.arange(len(X)), weight)
@@ -473,6 +474,7 @@ def test_files_hold_the_baseline(tmp_path, stratum):
         srf.SparseModel.from_json(text)
 
 
+@pytest.mark.slow
 def test_models_of_hazards_are_explained_proved_pruned_and_constrained():
     model = srf.sparse_rf(X, Y, loss="cox", alpha=0.03, monotone={0: 1}, **FEW)
     assert "the log of the hazard ratio" in model.formula() and model.is_monotone(0)

@@ -301,14 +301,14 @@ def test_the_default_learns(name):
         "gamma": 9 * np.exp(f) * rng.gamma(9, 1 / 9, 800),
         "tweedie": rng.standard_gamma(3 * rng.poisson(9 * np.exp(f))),
     }[name]
-    model = srf.sparse_rf(x, y, loss=name, rng=0, n_components=300)
+    model = srf.sparse_rf(x, y, loss=name, rng=0, effort=0.4, n_components=300)
     assert np.corrcoef(model.decision_function(x), f)[0, 1] > 0.98
     loss = (
         OBJECTS[name] if not model.loss_parameters else type(OBJECTS[name])(**model.loss_parameters)
     )
     here = np.mean(loss.value(model.decision_function(x), y))
     assert 0.5 * here < model.info.validation_loss < 2 * here
-    again = srf.sparse_rf(x, y, loss=name, rng=0, n_components=300, workers=2)
+    again = srf.sparse_rf(x, y, loss=name, rng=0, effort=0.4, n_components=300, workers=2)
     assert np.array_equal(model.coef, again.coef)
 
 

@@ -193,6 +193,7 @@ def test_a_fit_of_a_path_is_that_of_its_penalty():
     assert models[-1].loss_parameters == one.loss_parameters
 
 
+@pytest.mark.slow
 def test_a_linear_fit_is_the_joint_optimum_of_an_oracle():
     """Coefficients and thresholds together, by another solver."""
     model = srf.drp(X, Y, alpha=1e-8, scale=None, loss="ordinal", tol=1e-8, rng=0)
@@ -301,6 +302,7 @@ def test_offsets_are_added_to_f(rng):
     assert model.predict(X, offset=offset + 100).min() == 3
 
 
+@pytest.mark.slow
 def test_a_model_is_monotone_where_it_must_be():
     model = srf.sparse_rf(X, Y, monotone=[1, 1, 0], loss="ordinal", effort=0.05, rng=0)
     line = np.zeros((50, 3))
@@ -385,6 +387,7 @@ def test_what_is_for_other_models_is_refused():
         srf.distill(model.predict, X, loss="ordinal")
 
 
+@pytest.mark.slow
 def test_weights_of_classes():
     balanced = QUICK(X, Y, class_weight="balanced")
     p = balanced.predict_proba(X)
@@ -445,6 +448,7 @@ def test_fewer_terms_predict_nearly_the_same(model):
     assert np.abs(small.predict_proba(X) - model.predict_proba(X)).max() < 0.2
 
 
+@pytest.mark.slow
 def test_folds_know_the_order():
     levels = pd.Series(pd.Categorical.from_codes(Y, LEVELS, ordered=True))
     found = srf.cross_validate(QUICK, X, levels, {"alpha": [1e-2, 1e3]}, cv=3, rng=0)

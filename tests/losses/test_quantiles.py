@@ -172,6 +172,7 @@ def test_rows_of_single_precision(fit):
     np.testing.assert_allclose(predicted, model.predict(X), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_file_has_the_levels(tmp_path):
     model = FITS["mfga"](X, Y, loss=Quantile(NEAR))
     model.save(tmp_path / "model.npz")
@@ -270,6 +271,7 @@ def test_estimators_of_levels():
     assert estimator.set_params(loss__level=[0.2, 0.8]).loss == Quantile([0.2, 0.8])
 
 
+@pytest.mark.slow
 def test_cross_validation_adds_up_the_losses_of_levels():
     fit = partial(srf.drp, loss=Quantile(LEVELS, smoothing=1e-6))
     found = srf.cross_validate(

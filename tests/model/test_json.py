@@ -38,6 +38,7 @@ def test_json_reads_back_to_the_same_bits(models, name):
     read_back(models[name])
 
 
+@pytest.mark.slow
 def test_json_of_a_model_of_a_frame(of_frame):
     model, rows = of_frame
     assert (

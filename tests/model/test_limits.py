@@ -330,6 +330,7 @@ def test_models_that_have_seen_no_rows_have_no_ranges():
     assert model.ranges == {} and np.abs(model.predict(X)).max() == 0.1
 
 
+@pytest.mark.slow
 def test_distill_has_the_ranges_of_the_rows_it_fits():
     model = srf.distill(lambda rows: rows[:, 0], X, n_made=100, max_terms=10, effort=0.1, rng=0)
     low, high = model.ranges[0]

@@ -221,6 +221,7 @@ def test_a_page_has_no_cells_of_rows():
     assert there <= 7  # marks of the quantiles
 
 
+@pytest.mark.slow
 def test_what_is_proved_holds(models):
     model = models["rules"]
     proved = dict(Read(model.to_html(time_limit=2.0)).content["proved"])

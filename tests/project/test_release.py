@@ -197,6 +197,7 @@ def variants(workflow):
     return included.union(*(matrix.get("variant", ()) for matrix in matrices))
 
 
+@pytest.mark.slow
 @in_a_clone
 def test_source_distribution():
     """The source distribution has the committed sources: meson builds it from the same archive."""

@@ -165,6 +165,7 @@ def test_bounds_hold_the_values_of_random_models(seed):
     assert (found.largest.lower >= f.max() - 1e-3 * np.ptp(f) - slack) or not found.converged
 
 
+@pytest.mark.slow
 @settings(max_examples=n_examples(25), deadline=None)
 @example(40343)  # a wave that turns more than once in the box, flat at its middle
 @given(seeds)
@@ -317,6 +318,7 @@ def test_converges_to_the_range_of_models_of_few_columns():
         assert found.largest.upper - found.largest.lower <= 2e-4 * np.ptp(f) * 1.1
 
 
+@pytest.mark.slow
 def test_frames_categories_and_outputs():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"age": rng.uniform(18, 90, 400), "city": rng.choice(list("abc"), 400)})

@@ -263,6 +263,7 @@ def test_rows_may_change_between_calls():
     np.testing.assert_array_equal(model.predict(chunks), model.predict(source))
 
 
+@pytest.mark.slow
 def test_missing_cells_are_learnt_as_of_an_array():
     """With missing="raise", and where columns are as they are, they are an error."""
     holes = np.where(np.random.default_rng(3).random(X.shape) < 0.1, np.nan, X)

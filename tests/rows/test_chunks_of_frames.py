@@ -133,6 +133,7 @@ def test_levels_that_are_refused(levels, words):
         srf.drp(in_chunks(FRAME, levels=levels), Y, alpha=0.1, rng=0)
 
 
+@pytest.mark.slow
 def test_weights_of_zero_and_groups():
     weight, groups = np.where(KIND == "w", 0.0, 1.0), CITY % 7
     for Z in (in_chunks(FRAME), FRAME):
@@ -161,6 +162,7 @@ def test_categorical_and_columns_of_arrays():
         srf.drp(in_chunks(array), Y, alpha=0.1, rng=0, categorical=[3])
 
 
+@pytest.mark.slow
 def test_orders_of_levels_and_constraints():
     """A column that all blocks order has that order; monotone=1 takes it from the first block."""
     frame = FRAME.assign(kind=pd.Categorical(FRAME["kind"], ["w", "u", "v"], ordered=True))

@@ -54,6 +54,7 @@ def test_no_layout_of_x_is_copied_whole(use, monkeypatch):
         assert peak(USES[use], make()) <= contiguous + X.nbytes / 5, layout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [NAMED, PRODUCTS], ids=["features", "products"])
 def test_prediction_allocates_at_most_a_fifth_of_x(model):
     wide = np.random.default_rng(1).standard_normal((D, 80_000)).T  # 41 MB, in Fortran order

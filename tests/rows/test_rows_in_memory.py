@@ -584,6 +584,7 @@ def test_the_same_kernel_matrix_for_any_number_of_workers(many_blocks):
     agree(expected, phi * weights @ phi.T, abs(phi) * weights @ abs(phi).T, np.float64)
 
 
+@pytest.mark.slow
 def test_one_object_of_rows_may_be_asked_from_many_threads(many_blocks):
     X, (features, v, c, h) = many_blocks
     expected = answers(as_rows(X, 1), features, v, c, h)
@@ -710,6 +711,7 @@ def test_the_feature_matrix_is_never_held(rng, layout):
         rows.gram(features, few, h)
 
 
+@pytest.mark.slow
 def test_a_large_X_in_fortran_order_is_never_copied_whole(rng):
     X = np.asfortranarray(rng.standard_normal((20_000, 200)))
     features = Fourier("gaussian", 0.01).draw(300, 200, rng=1)

@@ -72,8 +72,6 @@ WHOLE = [
 ALL_BUT_SOME = [
     srfs.HARFERegressor(alpha=1e-3),
     srfs.HARFEClassifier(alpha=1e-3),
-    srfs.MFGARegressor(alpha=1e-3),
-    srfs.MFGAClassifier(alpha=1e-3),
     srfs.DRPRegressor(),
     srfs.DRPClassifier(),
 ]
@@ -81,7 +79,14 @@ RULES = [
     srfs.SparseRFRegressor(features=srf.Rules(), alpha=0.01),
     srfs.SparseRFClassifier(features=srf.Rules(), alpha=0.01),
 ]
-SLOW = [srfs.SparseRFRegressor(), srfs.SparseRFClassifier()]
+SLOW = [
+    srfs.SparseRFRegressor(),
+    srfs.SparseRFClassifier(),
+    srfs.HARFERegressor(),
+    srfs.HARFEClassifier(),
+    srfs.MFGARegressor(),
+    srfs.MFGAClassifier(),
+]
 QUIET = pytest.mark.filterwarnings("ignore")  # checks fit to noise and to two rows, which warns
 
 
@@ -123,7 +128,7 @@ def test_all_checks_pass_with_rules(estimator, check):
 @checks(SLOW, lambda estimator: EXPECTED[function_of(estimator)])
 @pytest.mark.nightly
 @QUIET
-def test_all_checks_pass_where_alpha_is_chosen(estimator, check):
+def test_all_checks_pass_of_estimators_as_they_come(estimator, check):
     check(estimator)
 
 

@@ -149,6 +149,7 @@ def test_weights_of_probabilities():
     )
 
 
+@pytest.mark.slow
 def test_groups_are_in_one_fold():
     groups, seen = np.array([f"patient {k}" for k in np.arange(500) % 40]), []
 

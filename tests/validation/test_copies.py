@@ -79,6 +79,7 @@ def test_cross_validation_keeps_copies_together_and_says_the_loss_of_new_rows():
     assert losses[0] > 1.5 * losses[1]
 
 
+@pytest.mark.slow
 @copied
 def test_no_more_folds_than_different_rows():
     some = np.tile(np.arange(12), 5)
@@ -117,6 +118,7 @@ def test_intervals_of_copies_hold_new_rows():
     assert np.mean(held) > 0.77
 
 
+@pytest.mark.slow
 def test_many_copies_are_said_once_where_rows_are_divided():
     for call in (
         lambda: srf.cross_validate(srf.sparse_rf, X, Y, {"effort": [0.02]}, cv=2, rng=0),

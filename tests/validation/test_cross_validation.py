@@ -311,6 +311,7 @@ def test_a_target_that_is_noise_is_not_predicted():
     assert min(found.table["mean"]) > 0.9 * noise.var() and found.table["mean"][2] > noise.var()
 
 
+@pytest.mark.slow
 def test_same_seed_same_table():
     one, two, other = (
         srf.cross_validate(FIT, X, Y, {"alpha": [0.1, 0.01]}, rng=seed) for seed in (1, 1, 2)

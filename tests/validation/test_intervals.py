@@ -430,6 +430,7 @@ def test_intervals_keep_to_the_limits_of_a_model_that_targets_keep_to():
         assert bands.limits == limits and lower.min() >= limits[0] and upper.max() <= limits[1]
 
 
+@pytest.mark.slow
 def test_intervals_of_an_older_pickle_are_not_cut():
     bands = srf.intervals(FIT, X[FEW], Y[FEW], rng=0)
     state = {name: value for name, value in vars(bands).items() if name != "limits"}
