@@ -2,10 +2,9 @@
 
 A deadline is a time of the clock `now`, infinite where there is no limit. A public function that
 has `time_limit` sets the deadline of its call with `limits_time`; `shows_progress` does so for a
-fit. What may take time in proportion
-to its rows, such as the units of columns, looks at fewer of them where little time is left
-(`fewer_in_time`); what goes in steps ends at the deadline (`Budget`, `progress.ends_at`). Without a
-limit nothing here changes a result.
+fit. What may take time in proportion to its rows, such as the units of columns, looks at fewer of
+them where little time is left (`fewer_in_time`); what goes in steps ends at the deadline (`Budget`,
+`progress.ends_at`). Without a limit nothing here changes a result.
 
 The deadline of the current call is kept for each thread.
 """

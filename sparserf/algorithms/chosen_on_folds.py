@@ -209,7 +209,8 @@ def fit_as_chosen(
             values = [best.value if best.is_gain or path.is_given else None for best in chosen]
             model = path.fit(task, again, values)
         how = info_of_choice(chosen, values, path.arguments)
-        return [replace(model, info=replace(model.info, **how))]
+        converged = model.info.converged and "paths" not in options.budget.cuts
+        return [replace(model, info=replace(model.info, converged=converged, **how))]
 
     return fit_in_rounds(task, options, fit, most=ROUNDS_OF_CHOICE)[0]
 

@@ -411,6 +411,12 @@ class TermNodes:
     def variable(self, e: Expression) -> str:
         return e.name
 
+    def raised(self, e: Expression) -> str:
+        z = power = self(e.operands[0])
+        for _ in range(e.power - 1):
+            power = self._graph("Mul", power, z)
+        return power
+
     def at_most(self, e: Expression) -> str:
         z = self(e.operands[0])
         return self._graph("Where", self._graph("Greater", z, e.most), e.most, z)

@@ -271,7 +271,7 @@ class Loss:
 def is_parameter(value: Any) -> bool:
     """Return whether a value may be a parameter of a loss in a file."""
     if isinstance(value, tuple):
-        return any(all(type(each) is kind for each in value) for kind in (float, str))
+        return any(all(type(each) in kinds for each in value) for kinds in ((int, float), (str,)))
     return value is None or isinstance(value, (bool, int, float, str))
 
 

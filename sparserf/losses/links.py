@@ -1,7 +1,8 @@
 """Links: how a regression makes predictions of its decision values f.
 
 A new link is a class here, with its place in `LINKS`. Losses have links by their names; models,
-exports and explanations ask these objects, and know none by its name.
+exports and explanations ask these objects. Only what reads y knows one by its name: with the hazard
+link y holds times.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The rows of X, wherever they live, and the sums and products over all of them that algorithms
 compute.
 
-Rows in a new kind of storage need a subclass of `RemoteRows`, its place in `HOMES`
-(`rows/__init__.py`) and, where vectors of its rows are no ndarrays, a subclass of `RowVectors`. The
-blocks are `CoreBlock`s if their rows can be brought to the memory of a process as NumPy or CSR
-arrays; otherwise a new subclass of `Block` is needed, too.
+What can be read by slices, such as a table of a database, becomes `Chunks` of a function that reads
+it. Rows in a new kind of storage that sums where the rows are need a subclass of `RemoteRows`, its
+place in `HOMES` (`rows/__init__.py`) and, where vectors of its rows are no ndarrays, a subclass of
+`RowVectors`. The blocks are `CoreBlock`s if their rows can be brought to the memory of a process as
+NumPy or CSR arrays; otherwise a new subclass of `Block` is needed, too.
 
 X is cut into blocks (see `Block`): one block in memory, one for each chunk of a file, one for each
 partition of a cluster. A function answer(block, *parts) computes something on the rows of one

@@ -51,6 +51,7 @@ def path_of_losses(losses, best_other_loss):
         share=0.8,
         ended=False,
         n_drawn=0,
+        n_shared=0,
     )
 
     member = SimpleNamespace(fold_fit=lambda folds, k: fit, **PATIENT, n_ways=1)

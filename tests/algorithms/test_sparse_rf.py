@@ -453,3 +453,11 @@ def test_rows_in_single_precision_only_where_little_is_lost():
         X * np.array([1, 1, 1e300]),
     ):
         assert inputs.rows_of(other).in_single() is None
+
+
+@pytest.mark.parametrize("alpha", [None, 0.01])
+def test_features_that_are_given_are_counted_once(alpha):
+    """Each fold, and each penalty, searches the same."""
+    features = RandomNeurons("tanh").draw(50, 3, rng=0)
+    model = sparse_rf(X, X[:, 0] + X[:, 1] ** 2, features=features, alpha=alpha, scale=None)
+    assert model.info.n_drawn == 50

@@ -436,7 +436,7 @@ def test_once_the_time_is_over_columns_and_rows_are_looked_at_no_more_than_a_mod
     model, warned = fit(target)
     check_usable(model)
     assert folds == [0] and warned == [srf.TimeLimitWarning]
-    assert model.info.cut == {"paths of penalties": 1, "members": 1}
+    assert model.info.cut == {"paths of penalties": 1, "members": 2}
     clock_of()
     with pytest.raises(AssertionError, match="no time for this"):
         fit(target)

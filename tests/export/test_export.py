@@ -17,11 +17,13 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf._base.expressions import raised
 from sparserf.columns.encoder import ColumnEncoder
 from sparserf.columns.kinds import LEVEL, MISSING, NUMBER
 from sparserf.columns.table import Table
 from sparserf.features import Activation, FeatureSet, NeuronBlock
 from sparserf.losses import PROBABILISTIC
+from sparserf.losses.links import LINKS, IdentityLink
 
 from ..fitted_models import bumps
 
@@ -291,6 +293,19 @@ def test_onnx_of_float64(name, make):
     assert answer.dtype == np.float64
     expected = model.predict(rows)
     assert np.abs(answer.reshape(expected.shape) - expected).max() <= 1e-13 * size(model, rows)
+
+
+def test_onnx_of_a_link_with_a_power(monkeypatch):
+    class Cube(IdentityLink):
+        def expression(self, f):
+            return raised(f, 3)
+
+    name, make = next(iter(REGRESSIONS.items()))
+    model, rows = fitted(name, make), rows_for(name)
+    f = np.ravel(asked(model, {"X": rows}, dtype="float64")["variable"])
+    monkeypatch.setitem(LINKS, "identity", Cube())
+    cubes = np.ravel(asked(model, {"X": rows}, dtype="float64")["variable"])
+    np.testing.assert_allclose(cubes, f**3, rtol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -23,6 +23,7 @@ from sparserf.losses import (
     check,
     check_loss,
 )
+from sparserf.losses.base import is_parameter
 
 from ..conftest import as_within_a_call, n_examples
 from .own_losses import WRONG, LogCosh
@@ -423,3 +424,10 @@ def test_an_unknown_row_counts_as_one(name):
     assert doubt(y, np.full(9, 0.3)) == pytest.approx(1 / 10)
     assert doubt(y, np.array([1.0] * 4 + [0.0] * 5)) == pytest.approx(1 / 5)
     assert doubt(y, np.array([1e9] + [1e-9] * 8)) == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize("value", [None, True, 2, 0.5, "median", (), (1, 2), (1.0, 2), ("a", "b")])
+def test_parameters_of_a_loss_are_numbers_words_and_tuples_of_one_of_them(value):
+    assert is_parameter(value)
+    for other in ((value, "a", 1), [1.0], {}, np.ones(2), (None,)):
+        assert not is_parameter(other)

@@ -76,8 +76,9 @@ class FoldPath(ABC):
     gram: np.ndarray | None
     # Whether terms are fitted to all rows.
     is_last: bool = False
-    # The number of features that were drawn.
+    # The number of features that were drawn for this fold, and of those that all folds share.
     n_drawn: int = 0
+    n_shared: int = 0
 
     def __init__(
         self,
@@ -297,7 +298,7 @@ class FoldPath(ABC):
             self.objective,
             np.inf,
             converged=True,
-            n_drawn=self.n_drawn,
+            n_drawn=self.n_shared + self.n_drawn,
             n_nonzero=self.n_terms,
             alpha=self.alpha,
         )

@@ -87,6 +87,7 @@ class L1Path(FoldPath):
             nothing = np.empty((0, X.shape[0]), np.float32)
             self.values = Numbers(nothing, self.n, rows_on_one_thread(X))
         self._draws: PathDraws = DRAWS_OF[dictionary.kind](self, dictionary, k)
+        self.n_shared = self._draws.n_shared
 
     def largest_alpha(self) -> float:
         _, features, g = self._draws.draw(self)
@@ -99,7 +100,7 @@ class L1Path(FoldPath):
         check_not_ended()
         self.alpha = alpha
         index, features, g = self._draws.draw(self, times)
-        self.n_drawn += len(index)
+        self.n_drawn += 0 if self.n_shared else len(index)
         excess = np.abs(feasible_slope(g, features.nonnegative)) / self._alphas[:, None]
         chosen = largest_above(excess.max(axis=0), 1.0, most_to_enter(self))
         self.enter(features.take(chosen), index[chosen])

@@ -37,7 +37,12 @@ def most_to_enter(path: FoldPath) -> int:
 
 class PathDraws(ABC):
     """Features that are drawn for a path, which has them: they do not keep it, so that its memory
-    is free once nobody else does."""
+    is free once nobody else does.
+
+    n_shared : the number of features from which all folds draw; 0 where each has its own
+    """
+
+    n_shared: int = 0
 
     @abstractmethod
     def __init__(self, path: FoldPath, dictionary: Any, k: int):
@@ -104,7 +109,7 @@ class GivenDraws(PathDraws):
     with the largest gradients that are no terms yet."""
 
     def __init__(self, path: FoldPath, dictionary: RandomDictionary | FixedDictionary, k: int):
-        self._dictionary = dictionary
+        self._dictionary, self.n_shared = dictionary, int(dictionary.starts[-1])
 
     def draw(self, path: FoldPath, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         V, found = path.slopes(), []

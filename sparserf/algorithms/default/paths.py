@@ -248,7 +248,8 @@ class MemberFits:
 
     def path(self, ended: bool) -> MemberPath:
         """Return the penalty taken; ended : whether a callback has ended the path."""
-        of_folds, n_drawn = np.array(self._of_folds), sum(fit.n_drawn for fit in self._fits)
+        n_drawn = self._fits[0].n_shared + sum(fit.n_drawn for fit in self._fits)
+        of_folds = np.array(self._of_folds)
         (place, taken), without = self._taken.what, [each.what for each in self._without]
         return MemberPath(self._member, self.loss, *taken, without, of_folds, n_drawn, ended, place)
 

@@ -161,10 +161,12 @@ def search(
     loss, paths = HeldOutLoss.of(folds.task, folds), []
     # Poor draws need more terms, and a path of many takes longer than effort 1 does.
     share_of_terms = min(1.0, choice.effort**0.5)
-    for make, share in members_of(folds, options, choice.effort):
+    members = list(members_of(folds, options, choice.effort))
+    for k, (make, share) in enumerate(members):
         begin = partial(MemberFits, make, folds, loss, workers, share_of_terms)
         fits = budget.done_in_time("members", begin, None) if paths else begin()
         if fits is None:
+            budget.note_cut("members", len(members) - k - 1)
             break
         best_other_loss = min((path.loss for path in paths), default=np.inf)
         with part(share, is_open=True):

@@ -218,8 +218,9 @@ def sparse_rf(
     SparseModel
         With alpha, `info.dual_gap` bounds the distance of the objective from its optimum: over all
         D draws if `exact`, else over the last batch and the working set. For alpha=None
-        `info.validation_loss` is the mean loss of rows by fits that have not seen them, and alpha
-        and the gap are None. `support` holds the indices of terms in the dictionary.
+        `info.validation_loss` is the mean loss of rows by fits that have not seen them, the gap is
+        None, and so is alpha where several were chosen. `support` holds the indices of terms in the
+        dictionary.
 
     Raises
     ------
