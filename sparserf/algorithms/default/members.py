@@ -53,13 +53,13 @@ class Member(ABC):
 
     name : what it is called in reports
     options : the options of its fits
-    places : the places in the encoder of the encodings that a model sees, or None where there is no
-        encoder of several; model k has those of number k, in turn
+    encodings : the places in the encoder of the encodings that a model sees, or None where there is
+        no encoder of several; model k has those of number k, in turn
     """
 
     name: ClassVar[str]
     options: SparseRFOptions = field(repr=False)
-    places: Sequence[np.ndarray | None] = field(repr=False)
+    encodings: Sequence[np.ndarray | None] = field(repr=False)
 
     fall: ClassVar[float] = 0.7
     # Penalties in a row that may lower the loss of the rows held out by little: while it has not
@@ -86,11 +86,11 @@ class Member(ABC):
     @property
     def n_ways(self) -> int:
         """The number of ways to see the columns; fold k has that of number k, in turn."""
-        return len(self.places)
+        return len(self.encodings)
 
     def in_way(self, way: int) -> Member:
         """Return the member with one of its ways to see the columns alone."""
-        return replace(self, places=[self.places[way]])
+        return replace(self, encodings=[self.encodings[way]])
 
     @abstractmethod
     def constant(self, task: Task) -> SparseModel:
@@ -110,7 +110,7 @@ class L1Member(Member):
     """A member whose terms an l1 penalty chooses among the draws of a dictionary.
 
     seen : the task of all rows that the member sees, with some encodings, and the dictionary over
-        these, of each of the `places`; fold k has that of number k, in turn
+        these, of each of the `encodings`; fold k has that of number k, in turn
     """
 
     seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
@@ -124,7 +124,7 @@ class L1Member(Member):
         return L1Path(task, dictionary, self.options, k, rows.fitted[k], told)
 
     def constant(self, task: Task) -> SparseModel:
-        seen = task.with_encodings(self.places[0])
+        seen = task.with_encodings(self.encodings[0])
         return model_of([L1Path(seen, self.seen[0][1], self.options)], seen, certified=False)
 
     def refits(self, found: Sequence[FoldOptimum]) -> list[Callable[[], SparseModel]]:
@@ -178,10 +178,10 @@ class InputsMember(L1Member):
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> InputsMember:
         """Return the member for the rows of these folds."""
-        places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
-        task = folds.task.with_encodings(places)
+        encodings = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
+        task = folds.task.with_encodings(encodings)
         inputs = inputs_that_keep(np.ones(task.rows.n_features_in), task.input_constraints)
-        return cls(options, [places], [(task, FixedDictionary(inputs, len(inputs)))])
+        return cls(options, [encodings], [(task, FixedDictionary(inputs, len(inputs)))])
 
 
 class Cosines(L1Member):
@@ -193,12 +193,12 @@ class Cosines(L1Member):
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> Cosines:
         """Return the member for the rows of these folds, with draws in proportion to the effort."""
-        seen, places = [], folds.task.encoding_sets or (None,)
-        for each in places:
+        seen, encodings = [], folds.task.encoding_sets or (None,)
+        for each in encodings:
             task = folds.task.with_encodings(each)
             draws = DRAWS * effort * np.sqrt(len(task.weight) / ROWS_OF_DRAWS)
             seen.append((task, options.dictionary(task, max(FEWEST_DRAWS, round(draws)))))
-        return cls(options, places, seen)
+        return cls(options, encodings, seen)
 
 
 class RuleMember(L1Member):
@@ -243,9 +243,9 @@ class GrownRules(RuleMember):
         task, rules = cls.rows_of(folds).task, Rules(n_trees=max(1, round(Rules.n_trees * effort)))
         if options.max_order is not None:
             rules = replace(rules, max_conditions=min(rules.max_conditions, options.max_order))
-        own, places = replace(options, features=rules, max_order=None), task.intervals
-        task = replace(task.with_encodings(places), features=rules, is_single=False)
-        return cls(own, [places], [(task, own.dictionary(task, N_COMPONENTS))])
+        own, encodings = replace(options, features=rules, max_order=None), task.intervals
+        task = replace(task.with_encodings(encodings), features=rules, is_single=False)
+        return cls(own, [encodings], [(task, own.dictionary(task, N_COMPONENTS))])
 
 
 # Linear functions
@@ -269,8 +269,8 @@ class LinearMember(Member):
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> LinearMember:
         """Return the member for the rows of these folds."""
-        places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
-        return cls(options, [places], folds.task.with_encodings(places))
+        encodings = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
+        return cls(options, [encodings], folds.task.with_encodings(encodings))
 
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         return self._path(self.task, folds.splits[k][0])
@@ -282,7 +282,7 @@ class LinearMember(Member):
         return (RidgePath if is_narrow else WideRidgePath)(task, self.options, fitted)
 
     def constant(self, task: Task) -> SparseModel:
-        seen = task.with_encodings(self.places[0])
+        seen = task.with_encodings(self.encodings[0])
         model = model_of([self._path(seen)], seen, certified=False)
         nothing = np.zeros(0, np.intp)
         return replace(

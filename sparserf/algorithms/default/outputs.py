@@ -48,7 +48,7 @@ class TargetModel(NamedTuple):
     sees all), and the rows of its search."""
 
     model: SparseModel
-    places: np.ndarray | None
+    encodings: np.ndarray | None
     sample: Task
 
 
@@ -61,9 +61,9 @@ def join_targets(
     target has its own linear function, where `is_auto`, and its own draws.
     """
     models = [each.model for each in chosen]
-    if chosen[0].places is not None:
-        every = np.unique(np.concatenate([each.places for each in chosen]))
-        models = [widen_encodings(each.model, each.places, every, encoder) for each in chosen]
+    if chosen[0].encodings is not None:
+        every = np.unique(np.concatenate([each.encodings for each in chosen]))
+        models = [widen_encodings(each.model, each.encodings, every, encoder) for each in chosen]
     last = max(int(model.support.max(initial=0)) for model in models)
     stride = (last // FIRST_DRAW + 1) * FIRST_DRAW
     solutions = []

@@ -136,7 +136,7 @@ def choose_for_target(
         if budget.cuts["paths of penalties"] == len(stack.paths):
             _warn_of_time(budget)
         sample = folds.task
-        model, places = fit_to_sample(stack, sample, workers, options.is_auto)
+        model, encodings = fit_to_sample(stack, sample, workers, options.is_auto)
         n_seen = n_rows_seen(stack, folds)
         if stack.used:
             some = folds.many.task
@@ -151,7 +151,7 @@ def choose_for_target(
                 again = partial(fit_at_last, model, counted, task, n_last, options)
                 model = budget.done_in_time("fits to all rows", again, model)
                 model = replace(model, features=between_rows(model.features, task.raw))
-    return TargetModel(replace(model, info=info_of(stack, model, budget)), places, sample)
+    return TargetModel(replace(model, info=info_of(stack, model, budget)), encodings, sample)
 
 
 def search(
@@ -240,19 +240,19 @@ def fit_to_sample(
     """
     if not stack.used:
         member = stack.paths[0].member
-        return member.constant(task), member.places[0]
-    refits, weights, places = [], [], []
+        return member.constant(task), member.encodings[0]
+    refits, weights, encodings = [], [], []
     for path, u in stack.used:
         own = path.member.refits(path.found)
         refits += own
         weights += [u / len(own)] * len(own)
-        places += islice(cycle(path.member.places), len(own))
+        encodings += islice(cycle(path.member.encodings), len(own))
     models, every = list(workers.map(call, refits)), None
-    if places[0] is not None:
-        every = np.unique(np.concatenate(places))
+    if encodings[0] is not None:
+        every = np.unique(np.concatenate(encodings))
         models = [
             widen_encodings(model, of_model, every, task.encoder)
-            for model, of_model in zip(models, places, strict=True)
+            for model, of_model in zip(models, encodings, strict=True)
         ]
     summed = weighted_sum(models, weights, stack.constant_margins, task)
     return (merge_linear_functions(summed) if is_auto else summed), every
