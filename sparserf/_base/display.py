@@ -173,7 +173,7 @@ class LogLines:
         """Log a line, unless the last one was a moment ago or little has been done since."""
         shortest, longest, step = 1.0, 30.0, 0.05  # seconds, seconds, and a share of the work
         waited, done = self._clock.elapsed() - self._at, share - self._share
-        if waited >= shortest and (done >= step or waited >= longest):
+        if share < 1 and waited >= shortest and (done >= step or waited >= longest):
             self._at, self._share = self._clock.elapsed(), share
             self._log(self._clock.text(share, held_out, n_terms))
 
