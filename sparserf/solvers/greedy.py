@@ -121,6 +121,9 @@ class CoefficientsOnRows:
             angles = self._norms_and_angles()[1][J]
             features, self._angles = features.turned(angles), np.concatenate([self._angles, angles])
         self.A.append(features, J)
+        # before the rows are asked, where the time may be over
+        w = np.hstack([self.iterate.w, np.zeros((len(self.iterate.w), len(self.A) - k))])
+        self.iterate, self._slopes = replace(self.iterate, w=w), None
         H = self._hessian()
         kept = np.concatenate(
             [
@@ -130,8 +133,7 @@ class CoefficientsOnRows:
         )
         self.A.keep(kept)
         self._angles = self._angles[kept] if self._phases else self._angles
-        w = np.hstack([self.iterate.w, np.zeros((len(self.iterate.w), len(self.A) - k))])
-        self.iterate, self._slopes = replace(self.iterate, w=w), None
+        self.iterate = replace(self.iterate, w=w.take(kept, axis=1))
         return True
 
     def _hessian(self):
