@@ -27,8 +27,8 @@ from .arguments import Arguments
 from .dependent_rows import warn_of_dependent_rows
 from .folds import folds_of, given_splits, strata_of
 from .held_out_loss import HeldOutLoss, constant_margins
+from .model_of_fits import merge_solutions
 from .rounds import ROUNDS_OF_CHOICE, Options, fit_in_rounds
-from .task import merge_solutions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from ..model import SparseModel
     from ..solvers.budget import Budget
     from .folds import Folds
-    from .task import Fit, Task
+    from .model_of_fits import Fit
+    from .task import Task
 
 # A place that lowers the loss of the rows held out by no more than this share of it is no gain.
 NEGLIGIBLE = 1e-3

@@ -47,8 +47,8 @@ from ..columns.targets import as_labels
 from ..losses import LOSSES, check_loss
 from ..model import ConvergenceWarning
 from .arguments import Arguments
+from .fit_progress import power_of_two
 from .sparse_rf import sparse_rf
-from .task import power_of_two
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,9 +25,9 @@ from ..features import make_projection
 from ..linear import ProjectedProblem, has_few_inputs
 from .chosen_on_folds import FoldOptions, fit_as_chosen
 from .drp_fit import DRPOptions, NewtonFit, RidgeFit, linear_fit, read_task
+from .model_of_fits import model_of, with_ranges
 from .path import models_along
 from .rounds import is_in_rounds, models_of_each
-from .task import model_of, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

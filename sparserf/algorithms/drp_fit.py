@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..features.feature_set import Solution
     from ..features.projections import ProjectionName
     from ..model import FitInfo
-    from .task import Progress
+    from .fit_progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

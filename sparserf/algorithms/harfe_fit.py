@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from ..features.neurons import Activation
     from ..model import FitInfo
     from ..solvers.ridge import RidgeProblem
-    from .task import Progress, Task
+    from .fit_progress import Progress
+    from .task import Task
 
 T = TypeVar("T", bound="L0Fit")
 

@@ -18,14 +18,15 @@ from ..solvers.multinomial import JointFit, MultinomialProblem, OneClassFit
 from ..solvers.problem import feasible_slope
 from ..solvers.ridge import RidgeProblem
 from .harfe_fit import L0Fit, begin_fits
-from .task import merge_solutions
+from .model_of_fits import merge_solutions
 
 if TYPE_CHECKING:
     from ..features import FeatureSet
     from ..features.feature_set import Solution
     from ..model import FitInfo
+    from .fit_progress import Progress
     from .harfe_fit import HarfeOptions, SupportIterate
-    from .task import Progress, Task
+    from .task import Task
 
 
 class OneClassL0Fit(L0Fit, OneClassFit):

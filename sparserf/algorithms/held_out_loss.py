@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize
 
-from .task import in_units
+from .fit_progress import in_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -53,9 +53,9 @@ from ..solvers.ridge import RidgeProblem
 from .arguments import FitOptions
 from .auto_features import read_task_and_features
 from .chosen_on_folds import FoldOptions, SizePath, fit_as_chosen
+from .model_of_fits import model_in_time, partial_fits_on_error
 from .path import begun_in_time
 from .rounds import fit_in_rounds
-from .task import model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +74,8 @@ if TYPE_CHECKING:
     from ..losses import LossLike
     from ..model import Callback, FitInfo, SparseModel
     from ..rows import Rows
-    from .task import Progress, Task
+    from .fit_progress import Progress
+    from .task import Task
 
     # The features that are in the model so far, and the fit of their coefficients.
     GreedySolver: TypeAlias = CoefficientsOnRows | CoefficientsOnTable | MultinomialCoefficients

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.progress import check_not_ended, ends_at, parts
 from ..model import warn_unconverged
-from .task import Fit, model_in_time, partial_fits_on_error
+from .model_of_fits import Fit, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -29,7 +29,7 @@ from .._base.progress import check_not_ended
 from .._base.random import evenly
 from ..columns.made_rows import with_made_rows
 from ..features import FeatureSet
-from .task import power_of_two
+from .fit_progress import power_of_two
 
 if TYPE_CHECKING:
     from ..columns.encoder import ColumnEncoder

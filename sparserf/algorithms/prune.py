@@ -51,8 +51,9 @@ from ..losses.links import LINKS
 from ..model import SparseModel, check_model
 from ..solvers.nonnegative import nonnegative_minimum
 from .boxes_on_grid import MOST_BOXES, nearest_boxes
+from .fit_progress import power_of_two
 from .polish import movable, polished, rows_to_polish_on, steps_for
-from .task import power_of_two, rows_of_positive_weight
+from .task import rows_of_positive_weight
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -38,8 +38,9 @@ from .arguments import ColumnSetting, FitOptions, RowSetting
 from .default.fit_of_terms import FitOfTerms, minimised
 from .default.mean import with_best_intercept
 from .edits import counted, flattened, read_edit
+from .model_of_fits import with_ties
 from .refit_multinomial import FitOfClasses
-from .task import Task, with_ties
+from .task import Task
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

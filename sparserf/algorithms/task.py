@@ -1,5 +1,4 @@
-"""The task of a fit, read from the user's arguments; the progress of its fits; and the one model
-that they become.
+"""The task of a fit, read from the user's arguments.
 
 A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless
 the user gives some. `Task.from_options` turns X, y, sample_weight, class_weight and offset into the
@@ -7,7 +6,7 @@ rows, the targets y_i, the weights s_i and the offsets of that sum, in this orde
 numbers; sample weights are multiplied by those of classes; rows of weight zero are left out;
 weights are scaled to mean 1; y becomes one target for each output or class; offsets are subtracted
 from the targets, or kept; and, where the features need it, columns are encoded by a
-`ColumnEncoder`. `model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
+`ColumnEncoder`.
 
 Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing
 else knows of offsets. For other losses the task keeps them beside its loss and its targets, in
@@ -28,10 +27,9 @@ ValueError.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -39,7 +37,6 @@ from .._base.arrays import check_same_device, is_foreign
 from .._base.checks import check_offset, check_sample_weight
 from .._base.copies import copies_of
 from .._base.deadline import time_left
-from .._base.progress import FitCallback
 from .._base.splits import check_groups
 from .._base.warnings import warn
 from ..columns.constraints import read_constraints
@@ -51,51 +48,31 @@ from ..columns.encodings import (
     target_encode,
 )
 from ..columns.frames import is_frame, is_table, names_of_frame
-from ..columns.kinds import NUMBER, Encoding
 from ..columns.table import Table
 from ..columns.targets import encode_target, warn_of_labels, weighted_by_class
 from ..columns.times import read_times
-from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Linear, Rules, check_shapes
 from ..losses import JOINTLY, LOSSES, Loss, check, check_loss
 from ..losses.base import weighted_median
 from ..losses.links import LINKS
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
-from ..model import FitInfo, SparseModel
-from ..rows import BlockError, as_readable, as_rows, first_rows, learn_table, read_table
+from ..rows import as_readable, as_rows, first_rows, learn_table, read_table
 from .arguments import PLAIN_ROWS, FitOptions, RowSetting
+from .fit_progress import Progress, power_of_two
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Collection
 
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
     from ..columns.constraints import Constraints, InputConstraints
     from ..columns.table import Categorical
-    from ..features.feature_set import Solution
     from ..model import Callback
     from ..rows import Rows
-    from ..solvers.budget import Budget
     from ..solvers.problem import Problem
 
 OfKind = TypeVar("OfKind", bound="Problem")
-
-
-class Fit(Protocol):
-    """A fit of one target, or of several targets together, as `model_of` needs it."""
-
-    def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the fit.
-
-        certified : whether to compute a duality gap that takes another pass over the rows
-        """
-        ...
-
-    def solution(self) -> Solution:
-        """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -753,242 +730,3 @@ def without_rounding(y: np.ndarray, offset: ArrayLike | None = None) -> np.ndarr
     spread = high - low
     is_constant = spread <= units * float(np.finfo(np.float64).eps) * size
     return np.where(is_constant, low + spread / 2, y) if is_constant.any() else y
-
-
-def power_of_two(y: np.ndarray) -> float:
-    """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to
-    divide y exactly.
-
-    It is at least 2**-1022, the smallest normal number, so that 1 / unit does not overflow.
-    """
-    smallest_unit = float(np.finfo(np.float64).smallest_normal)
-
-    largest = float(np.abs(y).max())
-    return max(float(2.0 ** (np.frexp(largest)[1] - 1)), smallest_unit) if largest > 0 else 1.0
-
-
-class Progress(FitCallback):
-    """The objectives of a fit so far, in units of y, and the user's callback.
-
-    unit : the unit in which the target is fitted, a power of two
-    degree : the power of that unit which the loss is in, as in `Loss`
-    objectives : the objective after each iteration, which never rises
-    """
-
-    unit: float
-    objectives: list[float]
-
-    def __init__(self, callback: Callback, unit: float, degree: int = 2):
-        self.unit, self._degree = unit, degree
-        super().__init__(callback)
-
-    def restart(self) -> None:
-        """Forget the objectives so far: a new fit of a path begins."""
-        super().restart()
-        self.objectives = []
-
-    def note(self, objective: float, *left: float) -> None:
-        """End an iteration, and record its objective, or the one before where rounding has raised
-        it.
-
-        left : how far the fit is from its end, and at which distance it ends, where these are known
-        """
-        self.end_iteration(*left)
-        self.objectives.append(
-            min([in_units(objective, self.unit, self._degree), *self.objectives[-1:]])
-        )
-
-    def correct(self, objective: float) -> None:
-        """Take the last objective as it is: in a higher precision, or of a fit whose iterates may
-        rise; those before are no less."""
-        last = in_units(objective, self.unit, self._degree)
-        if self.objectives:
-            self.objectives = [max(each, last) for each in self.objectives[:-1]] + [last]
-
-    def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
-        """Return the `FitInfo` of a fit with this duality gap, infinite where none is known;
-        objective() is called where no iteration has been noted."""
-        return FitInfo(
-            n_iter=len(self.objectives),
-            objective=tuple(self.objectives) or (in_units(objective(), self.unit, self._degree),),
-            dual_gap=in_units(max(0.0, gap), self.unit, self._degree) if gap < np.inf else None,
-            **more,
-        )
-
-    def in_units_of_y(self, w: Any, b: Any) -> tuple[Any, Any]:
-        """Return coefficients w and intercept b of y / unit in units of y. Raise ValueError where
-        they overflow."""
-        w, b = self.unit * w, self.unit * b
-        if not (np.isfinite(w).all() and np.isfinite(b).all()):
-            raise ValueError(
-                "y must be of moderate size, got values whose coefficients overflow: scale it"
-            )
-        return w, b
-
-
-def in_units(objective: float, unit: float, degree: int = 2) -> float:
-    """Return unit ** degree times the objective of y / unit, or the largest float where that
-    overflows."""
-    objective = float(objective)
-    for _ in range(degree):
-        objective *= unit
-    return min(objective, float(np.finfo(np.float64).max))
-
-
-def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseModel:
-    """Return one model of the fits of all targets: the terms of any of them, with a coefficient for
-    each target.
-
-    certified : whether to compute a duality gap that takes another pass over the rows
-    """
-    infos = [fit.info(certified) for fit in fits]
-    solutions = [fit.solution() for fit in fits]
-    index, features, w, b = solutions[0] if len(fits) == 1 else merge_solutions(solutions)
-    info = infos[0] if len(fits) == 1 else _combined(infos, len(index))
-    b = b + np.reshape(np.stack(task.centers), np.shape(b))
-    b = b if np.ndim(b) else float(b)
-    loss, features = task.loss, features.encoded(task.encoder)
-    model = SparseModel(
-        w,
-        b,
-        index,
-        features,
-        loss.name,
-        task.classes,
-        info,
-        loss.parameters,
-        loss.link,
-        *task.limits,
-    )
-    return with_ties(model)
-
-
-def with_ties(model: SparseModel) -> SparseModel:
-    """Return the model; of a constant for classes the decision values that differ by rounding are
-    made equal, so that ties go to the first class: in the model, and in all that is written of
-    it."""
-    # Values of the same frequencies differ by less than this number, or share.
-    rounding = 1e-12
-
-    if model.classes is None or len(model.features):
-        return model
-    if not np.ndim(model.intercept):
-        return model if abs(model.intercept) > rounding else replace(model, intercept=0.0)
-    tied = np.array(model.intercept, dtype=float)
-    top = tied.max()
-    for k in np.argsort(-tied, kind="stable").tolist():
-        top = top if top - tied[k] <= rounding * max(1.0, abs(top)) else tied[k]
-        tied[k] = top
-    return replace(model, intercept=tied)
-
-
-def model_in_time(fits: Sequence[Fit], task: Task, budget: Budget) -> SparseModel:
-    """Return the model of these fits, with its ranges.
-
-    `info` says what was cut; a fit that was has not converged.
-    """
-    model = with_ranges(model_of(fits, task, certified=not budget.is_late), task)
-    cut, info = dict(budget.cuts), model.info
-    converged = info.converged and not {"fits", "rounds"} & set(cut)
-    return replace(model, info=replace(info, cut=cut, converged=converged))
-
-
-def with_ranges(model: SparseModel, task: Task) -> SparseModel:
-    """Return the model with what the columns of numbers hold in the rows of the task: their ranges,
-    and the values of those that take few. Where the task says so, the model is constant beyond the
-    ranges.
-
-    Two passes, none where `ChunkedRows` looked for both before.
-    """
-    low, high = task.raw.extremes
-    there = low <= high  # not of a column of NaN alone
-    table = None if task.encoder is None else task.encoder.table
-    if table is not None:
-        there &= [levels is None for levels in table.levels]
-    is_few = there.copy()
-    is_few[[] if table is None else list(table.clocks)] = False
-    taken = task.raw.few_values.by_column(is_few, max(2, task.raw.n_rows // 2))
-    ranges = Ranges(np.flatnonzero(there), np.column_stack([low, high])[there], taken)
-    ranges = ranges.seen_by(model.features.columns_seen)
-    return replace(model, ranges=ranges, features=_held(model.features, ranges.of_seen, task))
-
-
-def _held(features, ranges, task):
-    """Return the features, constant beyond the ranges where the task says so.
-
-    Columns in which the model is convex stay lines. Intervals are constant there as they are. The
-    zeros of CSR rows stay zeros.
-    """
-    if not task.is_held:
-        return features
-    encoder = features.encoder
-    if encoder is None:
-        numbers = [Encoding(j, NUMBER) for j in range(features.n_inputs)]
-        encoder = ColumnEncoder.from_encodings(numbers, len(numbers), may_miss=False)
-    ends = np.tile([-np.inf, np.inf], (features.n_features_in, 1))
-    ends[ranges.column] = ranges.ends
-    if task.raw.is_sparse:
-        ends = np.stack([np.minimum(ends[:, 0], 0.0), np.maximum(ends[:, 1], 0.0)], axis=1)
-    ends[~task.columns_held] = [-np.inf, np.inf]
-    ends = ends[encoder.column]
-    ends[~features.inputs_that_matter_beyond] = [-np.inf, np.inf]
-    held = encoder.held(ends)
-    return features if held is encoder else features.encoded(held)
-
-
-def merge_solutions(solutions: Sequence[Solution]) -> Solution:
-    """Merge the solutions of several targets: (index, features, w, b), by ascending index, with a
-    row of w for each target."""
-    support, first = np.unique(
-        np.concatenate([index for index, *_ in solutions]), return_index=True
-    )
-    features = solutions[0][1]
-    for _, more, *_ in solutions[1:]:
-        features = features.concat(more)
-    coef = np.zeros((len(solutions), len(support)))
-    for row, (index, _, w, _) in zip(coef, solutions, strict=True):
-        row[np.searchsorted(support, index)] = w
-    return support, features.take(first), coef, np.array([b for *_, b in solutions])
-
-
-def objectives_added_up(infos: Sequence[FitInfo]) -> tuple[float, ...]:
-    """Return the sums of the objectives of several fits; one of fewer iterations than others counts
-    with its last objective from there on."""
-    longest = max(len(info.objective) for info in infos)
-    padded = [
-        info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos
-    ]
-    return tuple(map(sum, zip(*padded, strict=True)))
-
-
-def _combined(infos, n_terms):
-    """Return one `FitInfo` of the fits of several targets: objectives and gaps added up, the other
-    fields from the worst fit."""
-    gaps = [info.dual_gap for info in infos]
-    return FitInfo(
-        n_iter=max(info.n_iter for info in infos),
-        converged=all(info.converged for info in infos),
-        objective=objectives_added_up(infos),
-        dual_gap=None if None in gaps else min(sum(gaps), float(np.finfo(np.float64).max)),
-        n_drawn=max(info.n_drawn for info in infos),
-        n_nonzero=n_terms,
-        alpha=infos[0].alpha,
-    )
-
-
-@contextmanager
-def partial_model_on_error(model_so_far: Callable[[], SparseModel]) -> Iterator[None]:
-    """Attach model_so_far() to the `BlockError` that is raised where a block of rows cannot be
-    read."""
-    try:
-        yield
-    except BlockError as error:
-        if error.model is None:
-            with suppress(ValueError):  # coefficients that overflow
-                error.model = model_so_far()
-        raise
-
-
-def partial_fits_on_error(fits: Sequence[Fit], task: Task) -> AbstractContextManager[None]:
-    """Attach the model of the present coefficients of these fits to a `BlockError`."""
-    return partial_model_on_error(lambda: model_of(fits, task, certified=False))

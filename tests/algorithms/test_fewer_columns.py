@@ -17,7 +17,7 @@ from sparserf.algorithms.default.members import as_functions
 from sparserf.algorithms.default.paths import MemberPath
 from sparserf.algorithms.default.ridge_path import RidgePath, WideRidgePath
 from sparserf.algorithms.default.stack import Stack
-from sparserf.algorithms.task import model_of
+from sparserf.algorithms.model_of_fits import model_of
 from sparserf.features.blocks import LinearBlock
 
 from .tasks import task_of

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms import task
+from sparserf.algorithms import model_of_fits
 
 from ..kinds_of_input import LABELS, NAMED, SMALL, X, Y
 
@@ -34,13 +34,13 @@ UNFINISHED = {  # each on a line of its own, at which the warning must point
 def unfinished(monkeypatch):
     """Make models say that they have not converged: those of mfga, with so few terms, always do."""
 
-    of_fits = task.model_of
+    of_fits = model_of_fits.model_of
 
     def model_of(*given, **how):
         model = of_fits(*given, **how)
         return dataclasses.replace(model, info=dataclasses.replace(model.info, converged=False))
 
-    monkeypatch.setattr(task, "model_of", model_of)
+    monkeypatch.setattr(model_of_fits, "model_of", model_of)
 
 
 @pytest.mark.parametrize("name", UNFINISHED)

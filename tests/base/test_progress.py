@@ -13,7 +13,7 @@ import pytest
 import sparserf as srf
 from sparserf._base import display as _display
 from sparserf._base import progress as reports
-from sparserf.algorithms import task
+from sparserf.algorithms import fit_progress
 
 AFTER_TWO_SECONDS = _display.AUTO_DELAY  # as it is where no test sets it
 
@@ -391,8 +391,8 @@ def test_showing_progress_computes_nothing_more(name, terminal, monkeypatch):
     """A line of progress asks for nothing that a fit would not compute without it, such as a
     duality gap."""
     asked = []
-    real = task.Progress.info
-    monkeypatch.setattr(task.Progress, "info", lambda *a, **k: asked.append(name) or real(*a, **k))
+    real = fit_progress.Progress.info
+    monkeypatch.setattr(fit_progress.Progress, "info", lambda *a, **k: asked.append(name) or real(*a, **k))
     counts = []
     for verbose in (False, None, True):
         asked.clear()

@@ -20,7 +20,7 @@ import numpy as np
 from ..._base.arrays import namespace
 from ..._base.progress import check_not_ended
 from ...solvers.nonnegative import nonnegative_minimum
-from ..task import in_units
+from ..fit_progress import in_units
 from .fold_path import LEAST_CURVATURE, eliminate_intercept
 
 if TYPE_CHECKING:

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from ...losses import Loss
     from ...model import FitInfo
+    from ..fit_progress import Progress
     from ..sparse_rf.options import SparseRFOptions
-    from ..task import Progress, Task
+    from ..task import Task
     from .term_values import Curvature, TermValues
 
     # The terms, their numbers, and the weights and intercepts of all targets, in units of y.

@@ -10,7 +10,7 @@ import numpy as np
 from ...features import FIRST_DRAW, linear_functions
 from ...solvers.multinomial import MultinomialProblem
 from ...solvers.problem import Problem
-from ..task import power_of_two
+from ..fit_progress import power_of_two
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

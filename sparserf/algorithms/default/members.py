@@ -16,8 +16,9 @@ import numpy as np
 
 from ...features import Rules, inputs_that_keep, linear_functions
 from ...features.dictionary import FixedDictionary
+from ..fit_progress import power_of_two
+from ..model_of_fits import model_of
 from ..sparse_rf.descent import N_COMPONENTS
-from ..task import model_of, power_of_two
 from .l1_path import L1Path
 from .ridge_path import RidgePath, WideRidgePath
 

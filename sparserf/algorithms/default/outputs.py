@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...features import FIRST_DRAW
-from ..task import in_units, merge_solutions, objectives_added_up, power_of_two
+from ..fit_progress import in_units, power_of_two
+from ..model_of_fits import merge_solutions, objectives_added_up
 from .mean import widen_encodings
 
 if TYPE_CHECKING:

@@ -25,9 +25,10 @@ from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import between_rows
 from ..chosen_on_folds import by_the_loss_on_folds
+from ..fit_progress import in_units
 from ..folds import folds_of, sample_of, strata_of
 from ..held_out_loss import HeldOutLoss
-from ..task import in_units, partial_model_on_error, with_ranges, with_ties
+from ..model_of_fits import partial_model_on_error, with_ranges, with_ties
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept

@@ -65,7 +65,8 @@ if TYPE_CHECKING:
     from ...features.feature_set import Solution
     from ...model import FitInfo
     from ...rows.rows import Question
-    from ..task import Progress, Task
+    from ..fit_progress import Progress
+    from ..task import Task
     from .draws import Draws, DrawSource
     from .options import SparseRFOptions
 

@@ -21,9 +21,10 @@ from ..._base.progress import check_not_ended, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
 from ..dependent_rows import warn_of_dependent_rows
+from ..model_of_fits import partial_fits_on_error
 from ..path import models_along
 from ..rounds import ROUNDS_OF_CHOICE, fit_in_rounds, is_in_rounds, models_of_each
-from ..task import Task, partial_fits_on_error
+from ..task import Task
 from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, unrest
 from .multinomial import MultinomialL1Fit
 from .options import ChoiceOptions, SparseRFOptions

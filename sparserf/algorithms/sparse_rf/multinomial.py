@@ -24,7 +24,7 @@ from ...solvers.multinomial import (
     joint_l1_step,
     take_out_medians,
 )
-from ..task import merge_solutions
+from ..model_of_fits import merge_solutions
 from .descent import BaseL1Fit, L1Fit, rules_of
 
 if TYPE_CHECKING:
