@@ -6,6 +6,7 @@ past every deadline.
 """
 
 import warnings
+from itertools import count
 
 import numpy as np
 import pytest
@@ -356,6 +357,20 @@ def test_a_round_begins_with_the_cuts_before_it_and_adds_none_to_them(set_clock)
     assert whole.cuts == {"fits": 1}
     assert own.lets(lambda k: whole.note_cut("fits", k), 0) and whole.cuts == {"fits": 1}
     assert [(item, part.deadline) for item, part in own.parts("ab")] == [("a", 1.5), ("b", 3.0)]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_folds_may_be_left_in_the_midst_of_a_round(set_clock):
+    """A fold of mfga may then have features without coefficients, which no penalty can be tried
+    on."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(60, 3))
+    y = np.sin(A[:, 0]) + 0.1 * rng.normal(size=60)
+    for limit in (35, 65, 100, 140):
+        polls = count()
+        set_clock(lambda polls=polls: float(next(polls)))
+        model = srf.mfga(A, y, n_components=50, rng=0, time_limit=limit)
+        assert np.isfinite(model.predict(A)).all() and model.info.cut
 
 
 def test_fewer_are_looked_at_where_time_is_short(set_clock):
