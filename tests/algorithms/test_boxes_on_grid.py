@@ -71,9 +71,10 @@ def candidates(X, edges):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_plain_orthogonal_least_squares_takes_the_same(weighted):
     """By one `lstsq` for each candidate of each step, on columns of few values."""
-    X = RNG.integers(0, 4, (80, 3)).astype(float)
-    y = (X[:, 0] > 1) * X[:, 1] + (X[:, 2] > 2) + 0.1 * RNG.normal(size=80)
-    h = RNG.uniform(0.5, 2, 80) if weighted else np.ones(80)
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (80, 3)).astype(float)
+    y = (X[:, 0] > 1) * X[:, 1] + (X[:, 2] > 2) + 0.1 * rng.normal(size=80)
+    h = rng.uniform(0.5, 2, 80) if weighted else np.ones(80)
     h /= h.sum()
     model = fit(X, y, sample_weight=h)
     small = readable(model, X, 3, sample_weight=h)
@@ -133,7 +134,8 @@ def test_a_rule_has_at_most_two_ends_between_rows():
 
 def test_of_many_rows_ends_are_between_all():
     """Rules are searched on a sample, and no row has the number of a threshold."""
-    many = np.concatenate([np.round(RNG.normal(size=(30_000, 4)), 3), X])
+    rng = np.random.default_rng(0)
+    many = np.concatenate([np.round(rng.normal(size=(30_000, 4)), 3), X])
     small = readable(MODEL, many, 6)
     for rule in ends_of(small):
         for v, *ends in rule:
@@ -160,19 +162,21 @@ def test_all_homes_of_rows_have_the_same_rules(home):
 
 
 def test_rows_without_weight_change_nothing():
-    weight = RNG.integers(0, 2, N).astype(float)
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 2, N).astype(float)
     one, other = readable(MODEL, X, sample_weight=weight), readable(MODEL, X[weight > 0])
     assert ends_of(one) == ends_of(other)
 
 
 def frame():
-    hours = pd.to_timedelta(RNG.integers(0, 2000, N), "h")
+    rng = np.random.default_rng(0)
+    hours = pd.to_timedelta(rng.integers(0, 2000, N), "h")
     table = pd.DataFrame(
         {
-            "a": np.where(RNG.random(N) < 0.2, np.nan, X[:, 0]),
-            "word": pd.Categorical(RNG.choice(list("abcde"), N)),
+            "a": np.where(rng.random(N) < 0.2, np.nan, X[:, 0]),
+            "word": pd.Categorical(rng.choice(list("abcde"), N)),
             "when": pd.Timestamp("2024-01-01") + hours,
-            "flag": RNG.random(N) < 0.5,
+            "flag": rng.random(N) < 0.5,
         }
     )
     y = np.where(table.a.isna(), 2.0, table.a > 0) + table.word.isin(["a", "c"]) + table.flag
@@ -228,6 +232,7 @@ def test_a_tolerance_ends_the_search():
 
 def test_columns_of_few_values_have_all_ends():
     """A step between two of N_BINS values is found where it is."""
-    x = RNG.integers(0, N_BINS, (N, 1)).astype(float)
-    model = fit(x, 2.0 * (x[:, 0] > 36) + 0.1 * RNG.normal(size=N))
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, N_BINS, (N, 1)).astype(float)
+    model = fit(x, 2.0 * (x[:, 0] > 36) + 0.1 * rng.normal(size=N))
     assert texts_of(readable(model, x, 1))[0] in ("x0 <= 36.5", "x0 > 36.5")

@@ -391,8 +391,9 @@ def test_showing_progress_computes_nothing_more(name, terminal, monkeypatch):
     """A line of progress asks for nothing that a fit would not compute without it, such as a
     duality gap."""
     asked = []
-    real = fit_progress.Progress.info
-    monkeypatch.setattr(fit_progress.Progress, "info", lambda *a, **k: asked.append(name) or real(*a, **k))
+    Progress = fit_progress.Progress
+    real = Progress.info
+    monkeypatch.setattr(Progress, "info", lambda *a, **k: asked.append(name) or real(*a, **k))
     counts = []
     for verbose in (False, None, True):
         asked.clear()
