@@ -5,9 +5,9 @@ import numpy as np
 
 from sparserf._base.threads import single_threaded_blas
 from sparserf.algorithms.arguments import RowSetting
+from sparserf.algorithms.model_of_fits import model_of
 from sparserf.algorithms.sparse_rf.descent import L1Fit, exact_descent
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
-from sparserf.algorithms.model_of_fits import model_of
 from sparserf.algorithms.task import Task
 from sparserf.features import make_dictionary
 
