@@ -166,13 +166,14 @@ def test_rows_without_weight_change_nothing():
 
 
 def frame():
-    hours = pd.to_timedelta(RNG.integers(0, 2000, N), "h")
+    rng = np.random.default_rng(1)
+    hours = pd.to_timedelta(rng.integers(0, 2000, N), "h")
     table = pd.DataFrame(
         {
-            "a": np.where(RNG.random(N) < 0.2, np.nan, X[:, 0]),
-            "word": pd.Categorical(RNG.choice(list("abcde"), N)),
+            "a": np.where(rng.random(N) < 0.2, np.nan, X[:, 0]),
+            "word": pd.Categorical(rng.choice(list("abcde"), N)),
             "when": pd.Timestamp("2024-01-01") + hours,
-            "flag": RNG.random(N) < 0.5,
+            "flag": rng.random(N) < 0.5,
         }
     )
     y = np.where(table.a.isna(), 2.0, table.a > 0) + table.word.isin(["a", "c"]) + table.flag
