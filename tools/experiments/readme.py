@@ -15,7 +15,7 @@ from experiments.others import PICTURES
 import sparserf as srf
 
 ROOT = Path(__file__).parents[2]
-N_TERMS = (10, 20, 30, 50, 100, 200, 500)  # of the default in fewer terms
+SIZES = (10, 20, 30, 50, 100, 200, 500)  # terms of the default in fewer
 
 
 def models(_, file):
@@ -59,9 +59,8 @@ def models(_, file):
     for name, passed in zip(timed, seconds, strict=True):
         found[name]["fit"] = passed
     found["ten rules"]["says"] = said
-    smaller = [srf.prune(names["model"], known, max_terms=n) for n in N_TERMS]
-    curve = list(map(size, smaller)), list(map(error, smaller))
-    figure = picture_of(names["rules"], known, curve, found)
+    smaller = [srf.prune(names["model"], known, max_terms=size) for size in SIZES]
+    figure = picture_of(names["rules"], known, list(map(error, smaller)), found)
     figure.savefig(PICTURES / file, dpi=100)
     return {"each": found}
 
@@ -90,19 +89,16 @@ def printed():
 
 
 def size(model):
-    """Return how many numbers predictions are computed from: of trees, the column and threshold of
-    each split and the value of each leaf. CatBoost splits all nodes of a depth alike."""
+    """Return the number of terms, or of leaves of all trees."""
     if hasattr(model, "features"):
-        return model.size
+        return len(model.features)
     if hasattr(model, "booster_"):
-        trees = [tree["num_leaves"] for tree in model.booster_.dump_model()["tree_info"]]
-        return sum(leaves + 2 * (leaves - 1) for leaves in trees)
-    return int(sum(leaves + 2 * np.log2(leaves) for leaves in model.get_tree_leaf_counts()))
+        return sum(tree["num_leaves"] for tree in model.booster_.dump_model()["tree_info"])
+    return int(model.get_tree_leaf_counts().sum())
 
 
 def picture_of(rules, rows, curve, found):
-    """Return a figure of the rules, and of errors against sizes; curve: sizes and errors of the
-    default in fewer terms."""
+    """Return a figure of the rules, and of errors against sizes."""
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(
@@ -110,14 +106,14 @@ def picture_of(rules, rows, curve, found):
     )
     srf.plot.rules(rules, rows, ax=left)
     whole = found["`sparse_rf(X, y)`"]
-    right.plot([*curve[0], whole["size"]], [*curve[1], whole["error"]], "o-", ms=4, color="C0")
+    right.plot([*SIZES, whole["size"]], [*curve, whole["error"]], "o-", ms=4, color="C0")
     places = {  # colour, label, shift from the point, how it is aligned
         "ten rules": ("C2", "ten rules", (9, 0), "left"),
         "`sparse_rf(X, y)`": (
             "C0",
             "sparse_rf(X, y), in all its terms and in fewer",
-            (20, -18),
-            "right",
+            (0, -18),
+            "center",
         ),
         "LightGBM": ("C1", "LightGBM", (0, 14), "center"),
         "CatBoost": ("C3", "CatBoost", (8, -16), "right"),
@@ -139,6 +135,6 @@ def picture_of(rules, rows, curve, found):
         ha="right",
         va="bottom",
     )
-    right.set(xscale="log", xlabel="numbers stored", ylabel="error on new rows, dB")
+    right.set(xscale="log", xlabel="terms, or leaves of trees", ylabel="error on new rows, dB")
     right.margins(0.1, 0.15)
     return figure
