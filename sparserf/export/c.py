@@ -228,8 +228,11 @@ class CPrinter(Printer):
         "sign": "({} >= 0 ? 1 : -1)",
     }
 
-    smaller, reached = "{0} > {1} ? {1} : {0}", "reached({}, {})"
-    where, is_missing, is_level = "{} ? {} : {}", "isnan({})", "{0} >= {1} && {0} < {2}"
+    smaller: ClassVar[str] = "{0} > {1} ? {1} : {0}"
+    reached: ClassVar[str] = "reached({}, {})"
+    where: ClassVar[str] = "{} ? {} : {}"
+    is_missing: ClassVar[str] = "isnan({})"
+    is_level: ClassVar[str] = "{0} >= {1} && {0} < {2}"
 
     def __init__(self, written: WrittenModel):
         super().__init__(None, written)

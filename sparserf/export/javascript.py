@@ -285,9 +285,12 @@ class JavaScriptPrinter(Printer):
         "sign": "({} >= 0 ? 1.0 : -1.0)",
     }
 
-    smaller, interpolated = "Math.min({}, {})", "between({}, {}, {})"
-    reached = "reached({}, {})"
-    where, is_missing, is_level = "({} ? {} : {})", "Number.isNaN({})", "{0} === {1}"
+    smaller: ClassVar[str] = "Math.min({}, {})"
+    interpolated: ClassVar[str] = "between({}, {}, {})"
+    reached: ClassVar[str] = "reached({}, {})"
+    where: ClassVar[str] = "({} ? {} : {})"
+    is_missing: ClassVar[str] = "Number.isNaN({})"
+    is_level: ClassVar[str] = "{0} === {1}"
 
     def name(self, v: int) -> str:
         return f"u[{v}]"

@@ -97,8 +97,10 @@ class JaxPrinter(Printer):
         "sign": "_sign({})",
     }
 
-    smaller, interpolated = "jnp.minimum({}, {})", "jnp.interp({}, {}, {})"
-    where, is_missing = "jnp.where({}, {}, {})", "jnp.isnan({})"
+    smaller: ClassVar[str] = "jnp.minimum({}, {})"
+    interpolated: ClassVar[str] = "jnp.interp({}, {}, {})"
+    where: ClassVar[str] = "jnp.where({}, {}, {})"
+    is_missing: ClassVar[str] = "jnp.isnan({})"
 
     def __init__(self, digits: int | None, written: WrittenModel):
         super().__init__(digits, written)

@@ -180,8 +180,10 @@ class PythonPrinter(Printer):
         "sign": "_sign({})",
     }
 
-    smaller, interpolated = "np.minimum({}, {})", "np.interp({}, {}, {})"
-    where, is_missing = "np.where({}, {}, {})", "np.isnan({})"
+    smaller: ClassVar[str] = "np.minimum({}, {})"
+    interpolated: ClassVar[str] = "np.interp({}, {}, {})"
+    where: ClassVar[str] = "np.where({}, {}, {})"
+    is_missing: ClassVar[str] = "np.isnan({})"
 
     def flag(self, e: Expression) -> str:
         if not self.written.is_category(e.operands[0].column):

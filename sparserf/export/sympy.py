@@ -103,8 +103,9 @@ class SympyPrinter(Printer):
         "sign": "(2 * Heaviside({}, 1) - 1)",
     }
 
-    smaller, interpolated = "Min({}, {})", "_between({}, {}, {})"
-    where = "_is({}, {}, {})"
+    smaller: ClassVar[str] = "Min({}, {})"
+    interpolated: ClassVar[str] = "_between({}, {}, {})"
+    where: ClassVar[str] = "_is({}, {}, {})"
 
     def summed(self, parts: Sequence[str]) -> str:
         """Return a sum, of many parts in one go."""

@@ -423,6 +423,12 @@ class ChunkedRows(RemoteRows):
     While entered, the first pass also computes the properties JOINED, which a fit needs at its end.
     """
 
+    n_rows: int
+    n_passes: int
+    n_features_in: int
+    dtype: np.dtype
+    is_sparse: bool
+
     @staticmethod
     def is_home_of(X: Any) -> bool:
         return isinstance(X, Chunks)

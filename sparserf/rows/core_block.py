@@ -120,7 +120,11 @@ class CoreBlock(Block):
     """
 
     X: DenseOrCSR
+    workers: Workers
     scratch: Scratch
+    dtype: np.dtype
+    n_rows: int
+    n_features_in: int
 
     def __init__(
         self,

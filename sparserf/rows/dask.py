@@ -98,6 +98,8 @@ class PartitionedVectors(RowVectors):
     """Row vectors in parts, one for each partition that holds rows. A part that is lost with its
     worker is made again."""
 
+    n_rows: int
+
     def __init__(self, starts: list[int]):
         """Take the first row of each partition, and the number of rows."""
         self._starts, self.n_rows = starts, starts[-1]
@@ -182,6 +184,11 @@ class DaskRows(RemoteRows):
     """The rows of a dask collection, on the scheduler that dask uses when a pass begins."""
 
     vectors: PartitionedVectors
+    n_rows: int
+    n_passes: int
+    n_features_in: int
+    dtype: np.dtype
+    is_sparse: bool
 
     @staticmethod
     def is_home_of(X: Any) -> bool:

@@ -47,6 +47,8 @@ class DeviceVectors(RowVectors):
     """Row vectors that are arrays of an array namespace on its device, of float64 where the device
     has it."""
 
+    n_rows: int
+
     def __init__(self, n_rows: int, xp: Any, device: Any):
         self.n_rows, self._xp, self._device = n_rows, xp, device
 
@@ -69,6 +71,10 @@ class DeviceRows(RemoteRows):
     """The rows of an array on a device, as one block. Sums are copied to the memory of this
     process."""
 
+    n_rows: int
+    n_passes: int
+    n_features_in: int
+    dtype: np.dtype
     is_sparse = False
 
     @staticmethod
@@ -136,6 +142,8 @@ class ArrayBlock(Block):
     X: Array
     xp: Any
     device: Any
+    n_rows: int
+    n_features_in: int
 
     def __init__(self, X: Array, xp: Any, device: Any):
         self.X, self.xp, self.device, self.workers = X, xp, device, Workers(1)

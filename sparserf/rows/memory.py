@@ -31,6 +31,12 @@ class MemoryRows(Rows):
     """The rows of an ndarray or CSR matrix, as one block. While entered, it keeps threads and what
     `CoreBlock` keeps."""
 
+    n_rows: int
+    n_passes: int
+    n_features_in: int
+    dtype: np.dtype
+    is_sparse: bool
+    is_finite: bool
     in_memory = True
 
     def __init__(

@@ -350,6 +350,12 @@ class EncodedRows(Rows):
     """Encoded rows: each block, wherever it lives, encodes its columns by a column encoder at each
     pass."""
 
+    n_rows: int
+    n_features_in: int
+    dtype: np.dtype
+    in_memory: bool
+    workers: Workers
+
     def __init__(self, rows: Rows, encoder: ColumnEncoder):
         self._rows, self._encoder = rows, encoder
         self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(encoder), rows.dtype

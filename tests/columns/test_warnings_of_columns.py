@@ -55,7 +55,6 @@ WORDS = {
     "codes of one length": [str(10001 + k % 30) for k in range(N)],
     "few codes": [str(k % 5) for k in range(N)],
     "half numbers": [*PLAIN[:30], *["u", "v"] * 15],
-    "dates": [f"2020-01-{k % 28 + 1:02d}" for k in range(N)],
     "all missing": [None] * N,
 }
 

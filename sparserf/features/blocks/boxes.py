@@ -62,8 +62,8 @@ class BoxBlock(FeatureBlock):
 
     activation = "box"
     names: ClassVar[tuple[str, ...]] = (activation,)
-    by_input = "low", "high"
-    stored = "inputs", "low", "high", "height"
+    by_input: ClassVar[tuple[str, ...]] = ("low", "high")
+    stored: ClassVar[tuple[str, ...]] = ("inputs", "low", "high", "height")
     is_bounded = True
     is_flat_beyond = True
 

@@ -46,8 +46,8 @@ class BumpBlock(WeightedBlock):
 
     activation = "bump"
     names: ClassVar[tuple[str, ...]] = (activation,)
-    by_input = "weights", "centers"
-    stored = *WeightedBlock.stored, "centers"
+    by_input: ClassVar[tuple[str, ...]] = ("weights", "centers")
+    stored: ClassVar[tuple[str, ...]] = (*WeightedBlock.stored, "centers")
     is_bounded = True
     is_local = True
     needs_dense_rows = True
