@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf.features import linear_functions
 
 from ..conftest import bits, ignore_convergence, r2
 
@@ -333,17 +334,13 @@ def test_what_is_wrong_is_said(error, message, call):
         call()
 
 
-@pytest.mark.parametrize("given", ["start", "features"])
-def test_linear_functions_of_a_model_of_the_default_keep_their_indices(given, tmp_path):
-    """Those of a model that is given are terms of its features: they are not added up, as those of
-    members are, under an index that another term may have."""
-    rng = np.random.default_rng(5)
-    X = rng.standard_normal((300, 4))
-    y = 3 * X[:, 0] + X[:, 1] + np.sin(2 * X[:, 2]) * X[:, 3] + 0.3 * rng.standard_normal(300)
-    first = srf.sparse_rf(X, y, rng=0)
-    assert any(block.is_matrix for block in first.features.blocks)
-
-    again = srf.sparse_rf(X, y, rng=0, **{given: first if given == "start" else first.features})
-    assert (np.diff(again.support) > 0).all()
-    again.save(tmp_path / "again.npz")
-    np.testing.assert_array_equal(srf.load(tmp_path / "again.npz").predict(X), again.predict(X))
+def test_linear_functions_of_the_users_features_keep_their_indices(tmp_path):
+    """They are not added up, as those of members are, under an index that another term may have."""
+    draws = srf.Fourier(gamma=0.3).draw(8, 3, rng=1)
+    features = draws.concat(linear_functions(np.array([[1.0, -2.0, 0.5]])))
+    y = features.transform(X) @ np.ones(9)
+    model = srf.sparse_rf(X, y, features=features, scale=None, rng=0)
+    assert 3 in model.support and model.support[-1] == 8
+    assert (np.diff(model.support) > 0).all()
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(srf.load(tmp_path / "model.npz").predict(X), model.predict(X))
