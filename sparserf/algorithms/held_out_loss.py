@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize
 
 from .fit_progress import in_units
 
@@ -151,6 +150,8 @@ def minimum(
     def in_units(x):
         value, slope = value_and_slope(x)
         return value / unit, slope / unit
+
+    from scipy.optimize import minimize  # slow to import
 
     options = {"ftol": 1e-12, "gtol": 1e-8}
     how = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}

@@ -28,7 +28,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from .._base.progress import is_ended_by_callback, part, parts
 from .._base.warnings import held_back, warn
@@ -173,6 +172,8 @@ def _best_multiple(task, z):
 
     def mean_loss(c):
         return _mean_loss(_fitted(task, multiple(c)), multiple(c), task)
+
+    from scipy.optimize import minimize_scalar  # slow to import
 
     how = {"method": "bounded", "options": {"xatol": 1e-2}}
     return multiple(minimize_scalar(mean_loss, bounds=(1.0, LARGEST_MULTIPLE), **how).x)

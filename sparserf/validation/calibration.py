@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 
 from .._base.calls import checks_call
 from .._base.checks import check_integer, check_rng
@@ -170,6 +169,8 @@ def _with_scale(model, f, label, weight):
         fitted = loss.fitted_to(z, label, weight)
         losses = (1 - doubt) * fitted.value(z, label) + doubt * fitted.of_unknown_row(z, 0.0)
         return float(share @ losses)
+
+    from scipy.optimize import minimize_scalar  # slow to import
 
     a = float(minimize_scalar(mean_loss, bounds=(0.0, largest), method="bounded").x) / unit
     thresholds = loss.fitted_to(a * f, label, weight).thresholds

@@ -390,6 +390,12 @@ def test_import_loads_numpy_and_little_else(tmp_path):
     assert not loaded & {"sparserf.plot", "numpy.random"}, loaded
 
 
+def test_functions_load_no_part_of_scipy_before_they_are_called(tmp_path):
+    code = "import sparserf as s; s.sparse_rf, s.harfe, s.mfga, s.drp, s.calibrated, s.intervals"
+    loaded = loaded_by(code, tmp_path)
+    assert not any(name.split(".")[0] == "scipy" for name in loaded), loaded
+
+
 def test_a_loaded_model_predicts_from_an_array_with_numpy_alone(tmp_path):
     X = np.linspace(-3, 3, 200)[:, None]
     srf.harfe(X, np.sin(X[:, 0]), n_nonzero_coefs=5, rng=0).save(tmp_path / "model.npz")
