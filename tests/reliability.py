@@ -17,9 +17,8 @@ ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "docs" / "reliability.json", ROOT / "docs" / "reliability.md"
 HEAD = """# Reliability in figures
 
-What is tested, how many cases that is, and when it last ran: written by
-`python tests/reliability.py`, which runs each row's commands. A case that was skipped, as the
-machine lacks what it needs, is not counted.
+What is tested, how many cases that is, and when it last ran. `python tests/reliability.py` runs
+the commands and writes this page. Skipped cases are not counted.
 
 | | what | must hold | passed | failed | seconds | last run |
 |---|---|---|---|---|---|---|
