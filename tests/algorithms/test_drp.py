@@ -325,9 +325,12 @@ def test_ridge_regression_of_folds_needs_no_passes(table, monkeypatch):
     """Of few columns and the squared loss the second moments give all penalties; they are those of
     Newton's method."""
     X, f = table
-    model = srf.drp(X, f, rng=0)
-    monkeypatch.setattr("sparserf.algorithms.drp_fit.RidgeFit", NewtonFit)
+    model, begun = srf.drp(X, f, rng=0), []
+    monkeypatch.setattr(
+        "sparserf.algorithms.drp.RidgeFit", lambda *a: begun.append(a) or NewtonFit(*a)
+    )
     other = srf.drp(X, f, rng=0)
+    assert len(begun) == 5  # one a fold
     assert model.info.alpha == other.info.alpha
     assert model.info.validation_loss == pytest.approx(other.info.validation_loss, rel=1e-6)
 
