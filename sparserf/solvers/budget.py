@@ -78,8 +78,8 @@ class Budget:
     def for_round(self, share: float) -> Budget:
         """Return a budget that has this share of the time that is left, and begins with the cuts of
         this one, to which it adds none."""
-        own = self.part(share)
-        own._within, own.cuts = None, self.cuts.copy()
+        own = Budget(deadline=_deadline.share_of_time(self.deadline, share))
+        own.cuts.update(self.cuts)
         return own
 
     def add(self, multiplications: float) -> None:
