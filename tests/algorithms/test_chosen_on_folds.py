@@ -92,13 +92,13 @@ def test_raw_columns_are_better_than_the_constant(method, single):
 @pytest.mark.slow
 @BOTH
 def test_noise_is_the_constant(method):
-    """Of five tables of noise at least three (of ten, 10 and 9, measured)."""
+    """Of five tables of noise at least four (of ten, 10 and 9, measured)."""
     n_constant = 0
     for seed in range(5):
         rng = np.random.default_rng(seed)
         model = method(rng.standard_normal((80, 3)), rng.standard_normal(80), **SMALL)
         n_constant += len(model.features) == 0
-    assert n_constant >= 3
+    assert n_constant >= 4
 
 
 @BOTH
@@ -199,13 +199,16 @@ def test_rows_that_look_grouped_are_spoken_of(method):
 def test_copies_of_rows_are_held_out_together(method):
     """Copies of a row are in one fold: the loss that is told is not that of rows that the fit has
     seen, which would be some tenth of it. (More rows may have more terms.)"""
-    often = np.repeat(np.arange(N), 2)
+    rng, n = np.random.default_rng(0), 150
+    A = rng.standard_normal((n, 3)) * [1.0, 1e6, 1e-3]
+    y = np.sin(2 * A[:, 0]) + A[:, 2] * 1e3 + 0.1 * rng.standard_normal(n)
+    often = np.repeat(np.arange(n), 2)
     given = {"features": srf.Fourier(gamma=0.5)} | SMALL
-    model = method(X, Y, **given)
+    model = method(A, y, **given)
     with warnings.catch_warnings(action="ignore", category=srf.CopiedRowsWarning):
-        doubled = method(X[often], Y[often], **given)
+        doubled = method(A[often], y[often], **given)
     assert doubled.info.n_nonzero > 0
-    assert 0.25 < doubled.info.validation_loss / model.info.validation_loss < 2.5
+    assert 0.4 < doubled.info.validation_loss / model.info.validation_loss < 2.5
 
 
 @BOTH

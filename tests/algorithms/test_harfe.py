@@ -209,7 +209,7 @@ def test_path():
 @pytest.mark.slow
 @ignore_convergence
 def test_greedy_start_ends_lower_in_most_problems():
-    """The greedy start ends lower in at least 13 of 15 problems, on average by a fifth; fits from
+    """The greedy start ends lower in at least 14 of 15 problems, on average by a fifth; fits from
     either start come to rest."""
     ratios = []
     for seed in range(15):
@@ -219,7 +219,7 @@ def test_greedy_start_ends_lower_in_most_problems():
         )
         assert greedy.converged and zero.converged
         ratios.append(greedy.objective[-1] / zero.objective[-1])
-    assert np.sum(np.array(ratios) <= 1) >= 13 and np.exp(np.mean(np.log(ratios))) <= 0.8, sorted(
+    assert np.sum(np.array(ratios) <= 1) >= 14 and np.exp(np.mean(np.log(ratios))) <= 0.8, sorted(
         ratios
     )
 
