@@ -113,8 +113,8 @@ def picture_of(rules, rows, curve, found):
         "ten rules": ("C2", "ten rules", (9, 0), "left"),
         "`sparse_rf(X, y)`": (
             "C0",
-            "sparse_rf(X, y), in all its terms and in fewer",
-            (-12, -16),
+            "sparse_rf(X, y), in all\nits terms and in fewer",
+            (-6, -20),
             "right",
         ),
         "LightGBM": ("C1", "LightGBM", (0, 14), "center"),
