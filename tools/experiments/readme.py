@@ -15,7 +15,7 @@ from experiments.others import PICTURES
 import sparserf as srf
 
 ROOT = Path(__file__).parents[2]
-SIZES = (10, 20, 30, 50, 100, 200, 500)  # terms of the default in fewer
+N_TERMS = (10, 20, 30, 50, 100, 200, 500)  # of the default in fewer
 
 
 def models(_, file):
@@ -59,8 +59,9 @@ def models(_, file):
     for name, passed in zip(timed, seconds, strict=True):
         found[name]["fit"] = passed
     found["ten rules"]["says"] = said
-    smaller = [srf.prune(names["model"], known, max_terms=size) for size in SIZES]
-    figure = picture_of(names["rules"], known, list(map(error, smaller)), found)
+    smaller = [srf.prune(names["model"], known, max_terms=n) for n in N_TERMS]
+    curve = [(size(model), error(model)) for model in [*smaller, names["model"]]]
+    figure = picture_of(names["rules"], known, curve, found)
     figure.savefig(PICTURES / file, dpi=100)
     return {"each": found}
 
@@ -89,12 +90,14 @@ def printed():
 
 
 def size(model):
-    """Return the number of terms, or of leaves of all trees."""
+    """Return the numbers that predictions depend on: those of all terms; of trees the value of each
+    leaf, the column and threshold of each split, of which CatBoost's trees have one a level."""
     if hasattr(model, "features"):
-        return len(model.features)
+        return model.size
     if hasattr(model, "booster_"):
-        return sum(tree["num_leaves"] for tree in model.booster_.dump_model()["tree_info"])
-    return int(model.get_tree_leaf_counts().sum())
+        leaves = [tree["num_leaves"] for tree in model.booster_.dump_model()["tree_info"]]
+        return sum(n + 2 * (n - 1) for n in leaves)
+    return sum(int(n) + 2 * int(n).bit_length() - 2 for n in model.get_tree_leaf_counts())
 
 
 def picture_of(rules, rows, curve, found):
@@ -105,15 +108,14 @@ def picture_of(rules, rows, curve, found):
         1, 2, figsize=(13, 4), layout="constrained", width_ratios=(1, 1.2)
     )
     srf.plot.rules(rules, rows, ax=left)
-    whole = found["`sparse_rf(X, y)`"]
-    right.plot([*SIZES, whole["size"]], [*curve, whole["error"]], "o-", ms=4, color="C0")
+    right.plot(*zip(*curve, strict=True), "o-", ms=4, color="C0")
     places = {  # colour, label, shift from the point, how it is aligned
         "ten rules": ("C2", "ten rules", (9, 0), "left"),
         "`sparse_rf(X, y)`": (
             "C0",
-            "sparse_rf(X, y), in all its terms and in fewer",
-            (0, -18),
-            "center",
+            "sparse_rf(X, y), in all\nits terms and in fewer",
+            (-6, -20),
+            "right",
         ),
         "LightGBM": ("C1", "LightGBM", (0, 14), "center"),
         "CatBoost": ("C3", "CatBoost", (8, -16), "right"),
@@ -135,6 +137,6 @@ def picture_of(rules, rows, curve, found):
         ha="right",
         va="bottom",
     )
-    right.set(xscale="log", xlabel="terms, or leaves of trees", ylabel="error on new rows, dB")
+    right.set(xscale="log", xlabel="numbers stored", ylabel="error on new rows, dB")
     right.margins(0.1, 0.15)
     return figure
