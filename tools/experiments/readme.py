@@ -138,5 +138,5 @@ def picture_of(rules, rows, curve, found):
         va="bottom",
     )
     right.set(xscale="log", xlabel="numbers stored", ylabel="error on new rows, dB")
-    right.margins(0.1, 0.15)
+    right.margins(0.1, 0.25)
     return figure
