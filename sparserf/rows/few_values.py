@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Up to this many values are few: as many as the days of a month, or the hours of a day.
 MOST = 32
 # The number of rows that are sorted at a time, and at first: in the first rows most columns already
-# have many values. 8,000 x 20,000 normal numbers take 5 MB.
+# have many values.
 ROWS = 2**12
 FIRST_ROWS = 2**6
 # The number of stored entries of CSR rows that are sorted at a time.
