@@ -512,7 +512,7 @@ def test_categories_of_many_levels_are_encoded_by_their_rates():
         model = srf.sparse_rf(data[:500], y[:500], loss="cox", effort=0.1, rng=0)
         gained += srf.concordance(y[500:], model.predict(data[500:])) - 0.5
         there += srf.concordance(y[500:], rate[500:]) - 0.5
-    assert gained > 0.6 * there
+    assert gained > 0.66 * there  # as much as one draw was asked for; .73 measured
 
 
 def test_the_name_is_the_loss():
