@@ -500,7 +500,8 @@ def timed(function, repeat):
         result = function()
         runs.append((time.perf_counter() - start[0], time.process_time() - start[1]))
     wall, cpu = map(min, zip(*runs, strict=True))
-    return result, {"seconds": wall, "cpu": cpu, "runs": len(runs), "mb": peak_mb() - before}
+    mb = max(peak_mb() - before, 0.0)
+    return result, {"seconds": wall, "cpu": cpu, "runs": len(runs), "mb": mb}
 
 
 def peak_mb():
