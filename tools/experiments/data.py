@@ -60,7 +60,16 @@ def stored(source):
 
 
 def split(
-    name, seed, source=None, rows=10**9, test=20_000, share=0.8, official=True, loss=None, **more
+    name,
+    seed,
+    said=None,
+    source=None,
+    rows=10**9,
+    test=20_000,
+    share=0.8,
+    official=True,
+    loss=None,
+    **more,
 ):
     """The official split, each side shuffled; else a share of the shuffled rows, and the rest."""
     (X, y, start), rng = stored(source or name), np.random.default_rng(seed)
@@ -74,7 +83,7 @@ def split(
     train, held = order[: few(min(rows, n))], order[n:][: few(test)]
     loss = loss or ("logistic" if len(np.unique(y)) == 2 else "squared")
     return with_more(
-        Data(X=X[train], y=y[train], X_test=X[held], y_test=y[held], loss=loss), **more
+        Data(X=X[train], y=y[train], X_test=X[held], y_test=y[held], loss=loss), said, **more
     )
 
 
@@ -179,12 +188,23 @@ def forest(seed, n, test):
     return Data(**both, loss="multinomial", measure="log-loss")
 
 
-def with_more(data, scaled=None, span=None, unit=False, n_components=None, gamma=None, **more):
+def with_more(
+    data,
+    said=None,
+    scaled=None,
+    span=None,
+    unit=False,
+    n_classes=None,
+    n_components=None,
+    gamma=None,
+    **more,
+):
     """Rows with what is asked for beside them.
 
     Inputs `scaled` by the training rows, to deviations or to their largest size; targets to a span
-    of theirs, or to `unit` deviation; scikit-learn's sampler of features, and the same features of
-    ours; and expressions of the data.
+    of theirs, to `unit` deviation, or cut into classes of as many rows; scikit-learn's sampler of
+    features, and the same features of ours; and expressions of the data, and of what is said of
+    their set.
     """
     if scaled == "deviation" and issparse(data.X):
         data.X, data.X_test = data.X.toarray(), data.X_test.toarray()
@@ -200,6 +220,9 @@ def with_more(data, scaled=None, span=None, unit=False, n_components=None, gamma
         data.y, data.y_test = (
             (y - low) / width + (0 if unit else span[0]) for y in (data.y, data.y_test)
         )
+    if n_classes:
+        ends = np.quantile(data.y, np.arange(1, n_classes) / n_classes)
+        data.y, data.y_test = np.digitize(data.y, ends), np.digitize(data.y_test, ends)
     if n_components:
         from sklearn.kernel_approximation import RBFSampler
 
@@ -210,7 +233,7 @@ def with_more(data, scaled=None, span=None, unit=False, n_components=None, gamma
         of = data.sampler.random_weights_.T.copy(), data.sampler.random_offset_.copy()
         data.features = srf.FeatureSet([NeuronBlock("cos", float(np.sqrt(2)), *of)], d)
     for key, expression in more.items():
-        setattr(data, key, value(expression, data=data))
+        setattr(data, key, value(expression, data=data, said=said))
     return data
 
 

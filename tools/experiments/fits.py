@@ -180,13 +180,18 @@ def learned(data, result, loss=None, timed=True, **more):
         "rows": len(data.y),
         "inputs": data.X.shape[1],
     }
-    size = len(result.support) if model else result.size
     if timed:
         found |= {
             "batch_us": clock(decide, rows[np.resize(np.arange(n), BATCH)], 5),
             "single_us": clock(decide, rows[:1], 100),
         }
+    size = size_of(result)
     return found | ({} if size is None else {"size": size}) | told(data, result, **more)
+
+
+def size_of(result):
+    """The terms of a model of ours, the size of another."""
+    return len(result.support) if hasattr(result, "support") else result.size
 
 
 def loss_of(loss, z, y):

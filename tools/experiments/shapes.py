@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 from experiments.data import WORKERS, csv, few, folded, with_more
-from experiments.fits import BATCH, Fitted, bagged, loss_of
+from experiments.fits import BATCH, Fitted, bagged, loss_of, size_of
 from experiments.fits import ours as fitted
 from experiments.others import PICTURES, elsewhere
 
@@ -158,7 +158,7 @@ def told(data, result, n_pairs=10_000):
         wrong += int(np.sum(f[0] > f[1] + LEVEL * np.ptp(predicted)))
         pairs += len(base)
     return found | {
-        "size": len(result.support) if model else result.size,
+        "size": size_of(result),
         "wrong": wrong,
         "pairs": pairs,
     }
